@@ -27,8 +27,8 @@ import numpy as np
 import polars as pl
 
 import harness
+from spectral_irt.data.block import pack_block
 from spectral_irt.data.packed_file import PackedWriter
-from spectral_irt.data.packing import pack_block
 
 ITEMS, ANSWERS = 13_169, 121
 BILLION = "1,000 M"
@@ -59,8 +59,7 @@ def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
         person, item = np.divmod(key[np.diff(key, prepend=-1) > 0], ITEMS)
         theta = rng.normal(size=n)
         right = rng.random(len(person)) < 1 / (1 + np.exp(beta[item] - theta[person]))
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=n))])
-        yield pack_block(indptr, (2 * item + right).astype(np.int32))
+        yield pack_block((person, (2 * item + right).astype(np.int32), None, None), range(n))
 
 
 def write(name: str, folder: Path) -> int:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt import Responses, simulate
-from spectral_irt.data import builder, packing
+from spectral_irt.data import builder
 
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
@@ -61,7 +61,7 @@ def data(several, blocks):
 def blocks(request, monkeypatch):
     """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
     if request.param == "several blocks":
-        monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
+        monkeypatch.setattr(builder.person_chunks, "__defaults__", (200,))
         monkeypatch.setattr(builder, "BLOCK_RESPONSES", 200)
         assert len(data(False, request.param).responses.blocks) > 5
     return request.param
@@ -170,7 +170,7 @@ def test_items_may_be_relabeled(make, given, fit):
 
 @pytest.mark.parametrize("blocks", ["one block"], indirect=True)
 def test_one_block_or_many_and_threads(make, given, fit, monkeypatch):
-    monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(builder.person_chunks, "__defaults__", (200,))
     many = Responses.from_long(*long(given.responses.to_dense()), ordered=make().several)
     assert len(many.blocks) > 5
     a, b = make().set_params(threads=1).fit(many), make().set_params(threads=3).fit(many)

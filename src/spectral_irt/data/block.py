@@ -1,30 +1,35 @@
 """Block: the answers of whole people, packed; and thresholds: which item each belongs to.
 
 An answer x to an item with categories 0 to K is an entry among the ones of its person for the threshold that it passed
-last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer is one entry."""
+last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer is one entry. On its
+way into a block an answer is one number, its *slot*: the item, followed by the bits of the category. Person and slot
+are one number again, and sorting those brings equal items of a person together: repeated answers are settled there."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.engine.base import budget
-from spectral_irt.numerics import add_columns, csr, fixed, shared_ones, taken_rows
-
-if TYPE_CHECKING:
-    from spectral_irt.data.responses import Responses
+from spectral_irt.errors import DuplicateResponseError, ReadError
+from spectral_irt.numerics import add_columns, counting_sort, csr, fixed, shared_ones, taken_rows
+from spectral_irt.text import NAMED, first_of, listed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.integer[Any]]
+Columns = tuple[Any, ...]  # arrays of one length, None where there is none: person, slot, option chosen, time
+Duplicates = Literal["error", "first", "last"]
+DUPLICATES = ("error", "first", "last")
 
 # Responses in a block: small enough that its temporary arrays stay in the cache of one core, large enough that the
 # per-item sums it returns cost little beside it, and that a few blocks keep every thread busy.
@@ -317,22 +322,117 @@ def item_bytes(block: Block, whole: bool) -> bytes:
     return codes if whole else hashlib.blake2b(codes, digest_size=16).digest()
 
 
-FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
+@dataclass
+class Repeats:
+    """Repeated (person, item) pairs met while packing: which answer counts, how many are extra, the first few pairs."""
+
+    counts: Duplicates = "error"
+    extra: int = 0
+    pairs: int = 0
+    first: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, persons: Ints, items: Ints) -> None:
+        self.extra += len(persons)
+        pairs = np.unique(np.stack([persons, items], axis=1), axis=0)
+        self.pairs += len(pairs)
+        self.first += [(int(u), int(i)) for u, i in pairs[: NAMED - len(self.first)]]
+
+    def complain(self, persons: Any, items: Any, source: str) -> None:
+        """An error, unless one of them was asked for."""
+        if self.counts == "error":
+            first = [(persons[u], items[i]) for u, i in self.first]
+            remedy = "Say `duplicates='first' or 'last'` to keep one answer of each; or `facets=` with the column "
+            raise repeated(source, self.pairs, first, f"{remedy}of the raters, if there are several.")
 
 
-def fingerprint_of(responses: Responses) -> str:
-    """Of labels, answers, counts and scores; see `Responses.digest`."""
-    responses = responses.entries
-    fingerprint = hashlib.blake2b(digest_size=16)
-    for labels in (responses.items, responses.persons):
-        fingerprint.update(f"{len(labels)} labels:".encode())
-        if labels.dtype == object:  # each with its length, so that no label can imitate two others
-            texts = (f"{len(text)}:{text}" for text in map(str, labels))
-            fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
-        else:
-            fingerprint.update(np.ascontiguousarray(labels).tobytes())
-    for items in responses.map(item_bytes, not (responses.engine.remote and responses.n_responses > FETCHED)):
-        fingerprint.update(items)
-    fingerprint.update(responses.counts.tobytes())
-    fingerprint.update(responses.scores.tobytes())
-    return fingerprint.hexdigest()
+def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
+    shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
+    what = "pair is" if pairs == 1 else "pairs are"
+    problem = f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}."
+    return DuplicateResponseError(f"{problem} {remedy}")
+
+
+def slots_of(item: Codes, category: Any, bits: int) -> NDArray[np.int32]:
+    """Item and category as one number of 32 bits, so many of them for the category; an error where that is too few."""
+    if len(item) and int(item.max()) >> (31 - bits):
+        raise ReadError(
+            f"there are more than {1 << (31 - bits):,} items, the most that answers in up to {1 << bits:,} categories "
+            "can have. Read the items in parts, or say which answers are right (`threshold=`, `correct=`): that leaves "
+            f"room for {1 << 30:,}."
+        )
+    slots = item.astype(np.int32) << np.int32(bits)
+    slots |= category
+    return slots
+
+
+def at(columns: Columns, where: Any) -> Columns:
+    return tuple(None if each is None else each[where] for each in columns)
+
+
+def pack_block(rows: Columns, persons: range, thresholds: Thresholds = BINARY, repeats: Repeats | None = None) -> Block:
+    """One block of these people: by person, then right before wrong, then item. Person codes count from 0. Without
+    `repeats` none is repeated. Arrays are changed in place, and let go at once."""
+    bits, n_persons, with_options = thresholds.bits, len(persons), rows[2] is not None
+    key, slot_bits, low = _sorted_keys(rows, bits, persons, repeats or Repeats())
+    del rows
+    chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
+    key >>= low
+    person = (key >> slot_bits).astype(np.int32)
+    key &= (1 << slot_bits) - 1
+    slots = key.astype(np.int32)
+    del key
+    if thresholds.binary:
+        half = np.left_shift(person, 1, out=person)  # of a person: right, then wrong
+        half += (slots & 1) == 0
+        slots >>= 1
+        ends, items, chosen = counting_sort(half, 2 * n_persons, slots, chosen)
+        bounds = ends.astype(np.int64)
+        return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
+    item = slots >> bits
+    slots &= (1 << bits) - 1
+    passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
+    slots += thresholds.first.astype(np.int32)[item]
+    del item
+    limits = np.arange(n_persons + 1, dtype=np.int32)
+    n_right, n_wrong = (np.searchsorted(person[mask], limits) for mask in (passed, failed))
+    del person
+    indptr = n_right + n_wrong
+    options = np.empty(indptr[-1], dtype=np.uint8) if with_options else None
+    block = Block(indptr, indptr[:-1] + np.diff(n_right), np.empty(indptr[-1], dtype=np.int32), options)
+    right = block.right()
+    block.items[~right] = slots[failed]  # the threshold that it failed next ...
+    slots -= 1
+    block.items[right] = slots[passed]  # ... and the one that it passed last, where there are
+    if options is not None:
+        options[right], options[~right] = chosen[passed], chosen[failed]
+    return block
+
+
+def _sorted_keys(rows: Columns, bits: int, persons: range, repeats: Repeats) -> tuple[NDArray[Any], int, int]:
+    """Person, slot and option as one number, of 32 bits if it can be (sorted twice as fast), in order; and the bits of
+    the latter two. Of repeated answers one, where that is asked for."""
+    person, slots, options, when = rows
+    slot_bits = max(int(slots.max(initial=1)).bit_length(), bits)
+    low = 0 if options is None else 8
+    dtype = np.dtype(np.uint32 if len(persons).bit_length() + slot_bits + low <= 32 else np.uint64)
+    key: NDArray[Any] = person.astype(dtype)
+    key <<= slot_bits
+    key |= slots.view(f"u{slots.itemsize}")
+    if options is not None:
+        key <<= low
+        key |= options
+    pair = key >> (bits + low)  # person and item
+    if np.any(pair[1:] <= pair[:-1]):
+        key.sort()
+        np.right_shift(key, bits + low, out=pair)
+        again = pair[1:][pair[1:] == pair[:-1]]
+        if len(again):
+            item = again & ((1 << (slot_bits - bits)) - 1)
+            repeats.add((again >> (slot_bits - bits)).astype(np.int64) + persons.start, item.astype(np.int64))
+            if repeats.counts != "error":
+                pair = (person.astype(np.int64) << 32) + (slots >> bits)
+                order = np.argsort(pair, kind="stable") if when is None else np.lexsort((when, pair))
+                new = np.concatenate([[True], np.diff(pair[order]) != 0])
+                kept = new if repeats.counts == "first" else np.concatenate([new[1:], [True]])
+                return _sorted_keys(at(rows, order[kept]), bits, persons, repeats)
+    return key, slot_bits, low

@@ -1,7 +1,8 @@
-"""Pieces of raw answers (arrays, too) -> Responses, in one pass: whatever the source, they are scored and packed here.
+"""Raw answers -> blocks of Responses, in one pass: whatever the source, arrays too, they are scored and packed here.
 
 Answers lie in a pile, perhaps on disk, under the codes by which people and items came up. Right and wrong answers of
-whole people are packed on the way; of more categories those of an item are known only when all were seen."""
+whole people are packed on the way; of more categories those of an item are known only when all were seen, and the rows
+are then dealt out to blocks, a counting pass."""
 
 from __future__ import annotations
 
@@ -9,97 +10,117 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.data.block import BINARY, BLOCK_RESPONSES, Block, Floats, Ints, Mask, Thresholds
-from spectral_irt.data.categories import BLANK, Codes, OptionCoder, RawAnswers, Used, settle, used_by_group
-from spectral_irt.data.labels import Labels, label_array, positions
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, SpillColumns, pack_rows, slots_of
+from spectral_irt.data.block import (
+    BINARY,
+    BLOCK_RESPONSES,
+    Block,
+    Codes,
+    Columns,
+    Duplicates,
+    Floats,
+    Ints,
+    Repeats,
+    Thresholds,
+    at,
+    pack_block,
+    person_chunks,
+    slots_of,
+)
+from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Keys, Place, Scoring, ValueCheck
+from spectral_irt.data.scoring import BLANK, BlankCounter, Place, RawAnswers, Scoring, refuse_blanks
+from spectral_irt.engine.base import budget
+from spectral_irt.engine.spill import give_back_freed
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell
-from spectral_irt.text import count_are, listed
+from spectral_irt.numerics import counting_sort
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
+    from spectral_irt.data.categories import AnswerKey, Used
     from spectral_irt.data.scoring import Values
+    from spectral_irt.data.value_check import ValueCheck
 
-Labeling = Callable[[], Sequence[Any]]
-Sums = tuple[Ints, Floats, Floats]
 FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final
-Renaming = Callable[[NDArray[np.int32]], NDArray[np.int32]] | None
-Report = Callable[[float], None]
 # A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
-FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
-
-
-class Piece(NamedTuple):
-    """Raw values, the codes of the person and the item of each, and where the k-th stands. With a `width` they are
-    whole rows of so many cells, one for each person, in the order of the test; `when` are numbers that order them."""
-
-    person: Codes
-    item: Codes
-    values: Values
-    place: Callable[[int], Place]
-    width: int | None = None
-    when: NDArray[Any] | None = None
+RUNS = 8  # of blocks whose rows lie together while they wait to be packed
+SHARE = 0.25  # of the room that the budget leaves, for a pile; there are two at times, and half is for the blocks
+IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
 
 class ResponsesBuilder:
     """Scores and packs pieces of raw answers; `labels` gives those of the items that came up, by code."""
 
     def __init__(
-        self, scoring: Scoring, source: str, labels: Labeling, *, wide: bool = False, duplicates: Duplicates = "error"
+        self, scoring: Scoring, source: str, labels: Callable[[], Sequence[Any]], *, duplicates: Duplicates = "error"
     ) -> None:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
-        self.check = ValueCheck(scoring, wide=wide)
-        self._keys: Keys | None = None
+        self.check: ValueCheck | None = None  # where there is something to take note of
+        self._key: AnswerKey | None = None
+        if scoring.key is not None:
+            from spectral_irt.data.categories import AnswerKey  # which only data with a key need
+
+            self._key = AnswerKey(scoring.key)
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
         self._binary = scoring.undecided or scoring.highest <= 1  # up to now
         # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
-        self._pile = SpillColumns()
+        self._pile = Pile()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
 
-    @cached_property
-    def _options(self) -> OptionCoder:
-        return OptionCoder()
+    def add(
+        self,
+        person: Codes,
+        item: Codes,
+        values: Values,
+        place: Callable[[int], Place],
+        width: int | None = None,
+        when: NDArray[Any] | None = None,
+    ) -> None:
+        """Raw values, the codes of the person and the item of each, and where the k-th stands. With a `width` they are
+        whole rows of so many cells, one for each person, in the order of the test; `when` are numbers that order them.
+        """
+        answers, answered, odd = self.scoring.clean(values)
+        if odd is not None or self.scoring.threshold is not None or self.scoring.compares_text:
+            if self.check is None:
+                from spectral_irt.data.value_check import ValueCheck  # most data have nothing to be noted
 
-    def add(self, piece: Piece) -> None:
-        answers = self.check.answers(piece.values, piece.place)
-        person, item = answers.of(piece.person).astype(np.int32, copy=False), answers.of(piece.item)
-        when = None if piece.when is None else answers.of(piece.when)
+                self.check = ValueCheck(self.scoring)
+            self.check.note(values, answers, odd, place)
+        cells = (person, item)
+        if answered is not None:
+            person, item, when = person[answered], item[answered], None if when is None else when[answered]
+        person = person.astype(np.int32, copy=False)
         if self.scoring.above_mean is not None:
-            values = np.asarray(answers.values, dtype=np.float64)
-            self._pile.add(person, item.astype(np.int32, copy=False), None, when, values)
+            self._pile.add(person, item.astype(np.int32, copy=False), None, when, np.asarray(answers, dtype=np.float64))
             return
-        if self.scoring.key is not None and (self._keys is None or int(item.max(initial=-1)) >= len(self._keys.best)):
-            self._keys = self.scoring.keys_of(self._labels())  # by code, of as many items as came up by now
-        keys, options = self._keys, None
-        category = self.scoring.category(answers.values, item, keys)
-        if keys is not None:
-            options = self._options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
+        options = None
+        if self._key is None:
+            category = self.scoring.category(answers)
+        else:
+            category, options = self._key.scored(answers, item, self._labels)
         if self._binary and int(category.max(initial=0)) > 1:
             self._give_room()
         bits = 1 if self._binary else self.scoring.bits
         slots = slots_of(item, category, bits)
         wrong = None  # cells that count as wrong though they are blank
-        if piece.width is not None:
-            self._blanks = self._blanks or BlankCounter(self.scoring.omitted, self.scoring.not_reached)
-            presented = None if answers.answered is None else self.scoring.presented(piece.values)
-            wrong = self._blanks.wrong(piece.item, piece.width, answers.answered, presented)
+        if width is not None:
+            self._blanks = self._blanks or BlankCounter(self.scoring)
+            wrong = self._blanks.wrong(values, cells[1], width, answered)
         if wrong is not None:
-            person = np.concatenate([person, piece.person[wrong].astype(np.int32)])
-            slots = np.concatenate([slots, slots_of(piece.item[wrong], np.int32(0), bits)])
+            person = np.concatenate([person, cells[0][wrong].astype(np.int32)])
+            slots = np.concatenate([slots, slots_of(cells[1][wrong], np.int32(0), bits)])
             if options is not None:
                 options = np.concatenate([options, np.full(len(wrong), BLANK, dtype=np.uint8)])
         self._pile.add(person, slots, options, when, None)
@@ -108,7 +129,7 @@ class ResponsesBuilder:
     def _give_room(self) -> None:
         """Answers were taken for right and wrong until now: slots have room for more categories from now on."""
         before, bits, n_people = self._pile, self.scoring.bits, 0
-        self._pile, self._binary = SpillColumns(), False
+        self._pile, self._binary = Pile(), False
         for block in self._blocks:
             row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
             slots = slots_of(np.asarray(block.items), 1 - (row & 1), bits)
@@ -123,11 +144,12 @@ class ResponsesBuilder:
         if self.scoring.above_mean or not (self._binary and len(self._pile)):
             return
         person, *others, _ = next(self._pile.used_up(np.inf))
-        rows = AnswerRows(person - np.int32(self._n_people), *others)
-        repeats, counts = Repeats(self.duplicates), np.bincount(rows.person, minlength=stop - self._n_people)
-        self._blocks += pack_rows([rows], counts, BINARY, repeats)
-        repeats.complain(persons, items, self.source)
-        self._n_people, self.n_waiting, self._pile = stop, 0, SpillColumns()
+        person = person - np.int32(self._n_people)
+        repeats, counts = Repeats(self.duplicates), np.bincount(person, minlength=stop - self._n_people)
+        self._blocks += pack_rows([(person, *others)], counts, BINARY, repeats)
+        if repeats.extra:
+            repeats.complain(persons, items, self.source)
+        self._n_people, self.n_waiting, self._pile = stop, 0, Pile()
 
     def responses(
         self,
@@ -136,63 +158,64 @@ class ResponsesBuilder:
         person_at: FinalCodes = None,
         item_at: FinalCodes = None,
         of: tuple[Labels, Ints] | None = None,
-        report: Report = lambda share: None,
+        report: Callable[[float], None] = lambda share: None,
     ) -> Responses:
         """All answers; `person_at` and `item_at` are the final codes of people and items, by those of the pieces, and
         `of` are the things rated and the one of each item: it has the same categories whoever rates."""
-        self.check.check(self.source)
-        raw, notes = self._raw(items.tolist())
+        if self.check is not None:
+            self.check.complain(self.source)
+        raw, labels = None, items.tolist()
+        notes: tuple[Finding, ...] = ()
+        if self._key is not None:
+            raw, notes = self._key.known(labels)
+        if self._blanks is not None:
+            omitted_or_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
+            raw = replace(raw or RawAnswers(), blanks=dict(zip(labels, omitted_or_not_reached, strict=False)))
+            if "wrong" in (self.scoring.omitted, self.scoring.not_reached):
+                notes += self._blanks.findings(labels)
         if self._blocks and not len(self._pile):
             made = Responses(tuple(self._blocks), items, persons, source=self.source)
         else:
-            item_at = np.arange(len(items), dtype=np.int32) if item_at is None else item_at
-            used = None if self._binary else Used(self.scoring.bits)
-            sums, final = self._sums(person_at, len(persons), used), None
-            known: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
-            if used is not None:
-                table = used.of_items(item_at) if of is None else used_by_group(used.of_items(item_at), of[1])
-                settled = settle(table, items, self.scoring, self.source, None if of is None else of[0][of[1]])
-                final, self.turned = used.renaming(settled, item_at), settled.turned
-                known = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
-            pieces = self._final_rows(person_at, item_at, sums, final)
-            made = self._packed(pieces, sums[0], report, persons=persons, items=items, **known)
-        self.check.check_scored(made)
+            made = self._of_pile(persons, items, person_at, item_at, of, report)
+        if self.check is not None:
+            self.check.complain_of_scores(made)
         return replace(made, raw=raw, notes=(*made.notes, *notes))
 
-    def _packed(self, pieces: Iterable[AnswerRows], counts: Ints, report: Report, **known: Any) -> Responses:
+    def _of_pile(
+        self, persons: Labels, items: Labels, person_at: FinalCodes, item_at: FinalCodes, of: Any, report: Any
+    ) -> Responses:
+        """Responses of answers that lie in the pile, which is used up."""
+        item_at = np.arange(len(items), dtype=np.int32) if item_at is None else item_at
+        known: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
+        final: Any = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().take  # of slots as they came up
+        used = None
+        if not self._binary:
+            from spectral_irt.data.categories import Used, without_unused  # right and wrong need none of that
+
+            used = Used(self.scoring.bits)
+        sums = self._sums(person_at, len(persons), used)
+        if used is not None:
+            settled, final = used.settled(item_at, items, self.scoring, self.source, of)
+            known = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
+            self.turned = settled.turned
         repeats, blocks, n_packed = Repeats(self.duplicates), [], 0
-        for block in pack_rows(pieces, counts, known["thresholds"], repeats):
+        pieces = self._final_rows(person_at, item_at, sums, final)
+        for block in pack_rows(pieces, sums[0], known["thresholds"], repeats):
             n_packed += block.n_persons
             blocks.append(block)
-            report(n_packed / len(counts))
-        repeats.complain(known["persons"], known["items"], self.source)
-        made = Responses(tuple(blocks), source=self.source, **known)
+            report(n_packed / len(persons))
+        if repeats.extra:
+            repeats.complain(persons, items, self.source)
+        made = Responses(tuple(blocks), items, persons, source=self.source, **known)
         if not repeats.extra:
             return made
         if self.scoring.unused != "keep" and made.codes is not None:
-            made = _without_unused(made, self.scoring)
+            made = without_unused(made, self.scoring)
         what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
-    def _final_rows(
-        self, person_at: FinalCodes, item_at: NDArray[np.int32], sums: Sums, final: Renaming
-    ) -> Iterator[AnswerRows]:
-        """The answers with people and items under their final codes; the pile is used up."""
-        n = np.maximum(sums[0], 1)
-        mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
-        if final is None:
-            final = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().__getitem__
-        for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
-            codes, slots, options, when, values = columns
-            person = codes if person_at is None else person_at[codes]
-            if above is None:
-                yield AnswerRows(person, final(slots), options, when)
-            else:
-                right = (values - mean[person] > slack[person]) == (above == "right")
-                yield AnswerRows(person, slots_of(item_at[slots], right, 1), None, when)
-
-    def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Sums:
+    def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> tuple[Ints, Floats, Floats]:
         """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
         counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
         for person, slots, _, _, own in self._pile:
@@ -205,112 +228,115 @@ class ResponsesBuilder:
                 used.note(slots)
         return counts, values, sizes
 
-    def _raw(self, labels: list[Any]) -> tuple[RawAnswers | None, tuple[Finding, ...]]:
-        """What is known of the answers besides right and wrong, when all were seen; and what is odd about it. An error
-        when an item has no right answer in the key."""
-        raw, scoring = None, self.scoring
-        found: tuple[Finding, ...] = ()
-        if scoring.key is not None:
-            known, place = [*scoring.key.values()], positions(labels, scoring.key).tolist()
-            without = [label for label, k in zip(labels, place, strict=True) if k < 0]
-            if without:
-                what = f"the key has no answer for {len(without):,} of the items: {listed(without)}."
-                raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
-            own = {label: known[k] for label, k in zip(labels, place, strict=True)}
-            best = {label: max(one.values()) for label, one in own.items()}
-            key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
-            found = self._options.findings(text for one in own.values() for text in one)
-            used = set(place)
-            absent = [label for k, label in enumerate(scoring.key) if k not in used]
-            if absent:  # a longer key does no harm, a misspelled label does
-                items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
-                said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels."
-                found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
-            raw = RawAnswers(self._options.texts, key)
-        if self._blanks is not None:
-            raw = replace(raw or RawAnswers(), blanks=self._blanks.counts(labels))
-            found += self._blanks.findings(labels)
-        return raw, found
+    def _final_rows(
+        self, person_at: FinalCodes, item_at: NDArray[np.int32], sums: tuple[Ints, Floats, Floats], final: Any
+    ) -> Iterator[Columns]:
+        """The answers with people and items under their final codes; `final` makes slots of those that came up."""
+        n = np.maximum(sums[0], 1)
+        mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
+        for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
+            codes, slots, options, when, values = columns
+            person = codes if person_at is None else person_at[codes]
+            if above is None:
+                yield person, final(slots), options, when
+            else:
+                right = (values - mean[person] > slack[person]) == (above == "right")
+                yield person, slots_of(item_at[slots], right, 1), None, when
 
 
-class BlankCounter:
-    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
-    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
+class Pile(list[Columns]):
+    """Pieces of several columns, in order, mapped from a file where memory does not suffice."""
 
-    def __init__(self, omitted: str, not_reached: str) -> None:
-        self._wrong = (omitted == "wrong", not_reached == "wrong")
-        self._sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
+    held, spilled = 0, False  # bytes in memory; whether some pieces are not there
 
-    def wrong(self, items: NDArray[Any], width: int, answered: Ints | None, presented: Mask | None) -> Ints | None:
-        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
-        n_items = int(items.max()) + 1 if len(items) else 0
-        if self._sums.shape[1] < n_items:
-            self._sums = np.pad(self._sums, ((0, 0), (0, n_items - self._sums.shape[1])))
-        columns = items[:width]  # of every row
-        if answered is None:
-            self._sums[0, columns] += len(items) // width
-            return None
-        given = np.zeros(len(items), dtype=bool)
-        given[answered] = True
-        rows = given.reshape(-1, width)
-        last = width - 1 - rows[:, ::-1].argmax(axis=1)
-        before = np.arange(width) < last[:, None]
-        there: NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
-        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
-        blank, cells = ~rows & there & shown, there & (shown | rows)
-        kinds = (blank & before, blank & ~before)
-        self._sums[:, columns] += [mask.sum(axis=0) for mask in (cells, *kinds)]
-        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
-        return chosen if len(chosen) else None
+    def add(self, *columns: Any) -> None:
+        """A copy of each, made by this thread, whose memory serves it again; codes that fit have two bytes each."""
+        kept, size = list(columns), 0
+        for k, column in enumerate(columns):
+            if column is not None:
+                fits = column.dtype == np.int32 and int(column.max(initial=0)) < 1 << 16
+                kept[k] = column.astype(np.uint16 if fits else column.dtype)
+                size += kept[k].nbytes
+        if self.held + size <= SHARE * budget().room:
+            self.held += size
+        else:
+            self.spilled = True
+            kept = [None if column is None else budget().spill.put(column) for column in kept]
+        self.append(tuple(kept))
 
-    def counts(self, labels: Iterable[Any]) -> dict[Any, tuple[int, int]]:
-        return {label: (int(a), int(b)) for label, a, b in zip(labels, *self._sums[1:], strict=False)}
-
-    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
-        """How many blanks count as wrong, and whether that looks like a mistake."""
-        cells, *kinds = self._sums
-        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
-        omitted, unreached = counted.sum(axis=1).tolist()
-        if not omitted + unreached:
-            return ()
-        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
-        wrong = counted.sum(axis=0)
-        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
-        share = (omitted + unreached) / cells.sum()
-        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
-        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
-        if mostly:
-            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
-            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
-            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
-            remedy += '"" for the empty cell, or give a file for each form.'
-            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
-        return tuple(found)
+    def used_up(self, n_rows: float = 1) -> Iterator[Columns]:
+        """The pieces in order, several together until they have so many rows; each is let go when it was used."""
+        waiting: list[Columns] = []
+        n_waiting = 0
+        for k in range(len(self)):
+            waiting.append(self[k])
+            self[k] = ()
+            n_waiting += len(waiting[-1][0])
+            if k + 1 == len(self) or n_waiting >= n_rows:
+                together, waiting, n_waiting = waiting, [], 0
+                yield _joined(together)
+                del together
 
 
-def refuse_blanks(scoring: Scoring, where: str) -> None:
-    if "wrong" in (scoring.omitted, scoring.not_reached):
-        name = "omitted" if scoring.omitted == "wrong" else "not_reached"
-        raise OptionError(
-            f"`{name}='wrong'` goes by the order of the cells in a table with a row for each person and a column for "
-            f"each item; {where}. Leave it out, or give such a table."
-        )
+def _joined(pieces: Sequence[Columns]) -> Columns:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tuple(None if each[0] is None else np.concatenate(each) for each in zip(*pieces, strict=True))
 
 
-def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
-    """The answers without categories that only repeated answers were in, which were dropped."""
-    counts, codes = answers.category_counts, answers.category_codes()
-    if np.all(counts != 0):
-        return answers
-    value = np.nan_to_num(codes).astype(np.int64)
-    used = np.zeros((answers.n_items, int(value.max()) + 2), dtype=bool)
-    row, column = np.nonzero(np.nan_to_num(counts))
-    used[row, value[row, column]] = True
-    settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source)
-    person, item, category = answers.answers()
-    category = settled.category[item, value[item, category.astype(np.int64)]]
-    known = {"source": answers.source, "codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
-    return Responses.from_codes(person, item, category, persons=answers.persons, items=answers.items, **known)  # type: ignore[arg-type]
+def pack_rows(pieces: Iterable[Columns], counts: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
+    """Blocks from pieces of rows in any order, in memory while the budget has room, else mapped from a temporary file;
+    `counts` are the answers of each person. Of repeated answers the first is the one that arrived first, or has the
+    lowest time."""
+    chunks = list(person_chunks(np.concatenate([[0], np.cumsum(counts)])))
+    if len(chunks) == 1:
+        yield budget().keep(pack_block(_joined(list(pieces)), range(len(counts)), layout, repeats), IN_MEMORY)
+    elif chunks:
+        yield from _pack_dealt(pieces, np.array(chunks), layout, repeats)
+
+
+def _pack_dealt(pieces: Iterable[Columns], chunks: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
+    """The same for several blocks, of the people from one number of a chunk to the other. Rows lie in runs of blocks,
+    which are let go as their blocks are packed."""
+    starts = chunks[:, 0]
+    block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), np.diff(chunks)[:, 0])
+    n_runs = min(len(chunks), RUNS)
+    runs = np.linspace(0, len(chunks), n_runs + 1).astype(int).tolist()
+    dealt, ends = Pile(), []
+    for piece in pieces:
+        rows, limits = _dealt(piece, block_of, starts)
+        for a, b in pairwise(runs):
+            person, *others = at(rows, slice(limits[a], limits[b]))
+            dealt.add(person - np.int32(starts[a]), *others)
+        ends.append(limits)
+        del piece, rows
+    for r, (a, b) in enumerate(pairwise(runs)):
+        give_back_freed()
+        for k in range(a, b):
+            places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
+            own = [at(rows, place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]
+            person, *others = _joined(own)
+            rows = (person - np.int32(starts[k] - starts[a]), *others)
+            del own, person, others
+            block = pack_block(rows, range(*chunks[k].tolist()), layout, repeats)
+            del rows
+            yield budget().keep(block, IN_MEMORY)
+        dealt[r::n_runs] = [()] * len(ends)
+
+
+def _dealt(rows: Columns, block_of: NDArray[np.int32], starts: Ints) -> tuple[Columns, list[int]]:
+    """The rows block by block, order of arrival kept within each; and where each block ends."""
+    person, slots, options, when = rows
+    person, n_blocks = person.astype(np.int32, copy=False), len(starts)
+    if not np.any(person[1:] < person[:-1]):
+        return rows, [*np.searchsorted(person, starts).tolist(), len(person)]
+    block = block_of[person]
+    if options is None and when is None:
+        ends, person, slots = counting_sort(block, n_blocks, person, slots)
+        return (person, slots, None, None), ends.tolist()
+    places = np.arange(len(block), dtype=np.int32)
+    ends, order, _ = counting_sort(block, n_blocks, places, np.empty_like(block, dtype=np.int8))
+    return at(rows, order), ends.tolist()
 
 
 SOURCE = "the data"
@@ -371,28 +397,27 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
     if twice:
         raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
     builder = ResponsesBuilder(scoring, SOURCE, labels.tolist)
-    for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
-        builder.add(piece)
-        builder.whole_people(persons.stop, persons, labels)
+    (_add_sparse if sparse.issparse(matrix) else _add_dense)(builder, matrix, labels)
     return builder.responses(np.arange(matrix.shape[0]), labels)
 
 
-def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, range]]:
+def _add_dense(builder: ResponsesBuilder, matrix: NDArray[Any], labels: Labels) -> None:
     n_persons, n_items = matrix.shape
     rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
     for start in range(0, n_persons, rows):
         part = matrix[start : start + rows]
+        persons = np.arange(start, start + len(part), dtype=np.int32)
 
         def place(k: int, start: int = start) -> Place:
-            return Place(SOURCE, labels[k % n_items], start + k // n_items)
+            return SOURCE, labels[k % n_items], start + k // n_items
 
-        persons = range(start, start + len(part))
-        person = np.repeat(np.array(persons, dtype=np.int32), n_items)
-        item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
-        yield Piece(person, item, plain_values(part.ravel()), place, n_items), persons
+        person, item = np.repeat(persons, n_items), np.tile(np.arange(n_items, dtype=np.int32), len(part))
+        builder.add(person, item, plain_values(part.ravel()), place, n_items)
+        builder.whole_people(start + len(part), persons, labels)
 
 
-def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, range]]:
+def _add_sparse(builder: ResponsesBuilder, matrix: Any, labels: Labels) -> None:
+    scoring = builder.scoring
     refuse_blanks(scoring, "a sparse matrix holds answers only")
     stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
     row, column = stored.row, stored.col
@@ -401,8 +426,8 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
             "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
             "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
         )
-    values = plain_values(stored.data)
-    yield (Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))), range(stored.shape[0]))
+    builder.add(row, column, plain_values(stored.data), lambda k: (SOURCE, labels[column[k]], int(row[k])))
+    builder.whole_people(stored.shape[0], range(stored.shape[0]), labels)
 
 
 def plain_values(values: NDArray[Any]) -> Any:
@@ -418,11 +443,3 @@ def filled(values: Any) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
     return np.asarray(values)
-
-
-def turned(responses: Responses) -> Responses:
-    responses.right_and_wrong_only()
-    person, item, right = responses.answers()
-    names = ("source", "frame_kind", "notes", "raw", "engine")
-    known = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
-    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **known)

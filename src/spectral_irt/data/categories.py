@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.data.labels import SUSPECTS, Labels, positions, spellings
+from spectral_irt.data.block import Codes, Floats, Ints, Mask, Thresholds
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, positions, spellings
+from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring
 from spectral_irt.errors import Finding, OptionError, ResponseValueError
 from spectral_irt.text import count, count_are, listed
 
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.data.responses import Responses
-    from spectral_irt.data.scoring import Scoring
-
-Codes = NDArray[np.integer[Any]]
-UNUSED = ("collapse", "error", "keep")
-# Categories are 0 to this: a column with more is a count or a measure, and most of its categories would be nobody's.
-HIGHEST = 100
 
 
 def score_of(score: Any, item: Any) -> int:
@@ -34,6 +29,18 @@ def score_of(score: Any, item: Any) -> int:
             return int(float(score))
     what = f"the key gives an answer to item {listed([item])} the score {score!r};"
     raise OptionError(f"{what} scores are whole numbers from 0 to {HIGHEST}.")
+
+
+def checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
+    checked = {}
+    for item, given in key.items():
+        right = given.split("|") if isinstance(given, str) else [given]
+        answers = given if isinstance(given, Mapping) else dict.fromkeys(right, 1)
+        options = dict(zip(spellings(answers), answers.values(), strict=True))
+        scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}
+        if scores:
+            checked[item] = dict(sorted(scores.items(), key=lambda one: -one[1]))
+    return checked
 
 
 def recoding(labels: Any) -> dict[str, int]:
@@ -77,17 +84,18 @@ class Used:
             return slots
         return ((slots >> self._bits) << self._width) | (slots & ((1 << self._width) - 1))
 
-    def of_items(self, item_at: Codes) -> Mask:
-        """Items x values, items under their final codes: `item_at` of those by which they came up."""
-        table = np.zeros((len(item_at), self.table.shape[1]), dtype=bool)
-        table[item_at[: len(self.table)]] = self.table[: len(item_at)]
-        return table
-
-    def renaming(self, settled: Settled, item_at: Codes) -> Callable[[NDArray[np.int32]], NDArray[np.int32]]:
-        """What makes slots in final items and categories from slots as they came up."""
-        final = settled.category[item_at, : self.table.shape[1]].astype(np.int32)
-        table = ((item_at.astype(np.int32)[:, None] << settled.thresholds.bits) | final).reshape(-1)
-        return lambda slots: table[self._place(slots)]
+    def settled(
+        self, item_at: Codes, items: Labels, scoring: Scoring, source: str, of: tuple[Labels, Ints] | None
+    ) -> tuple[Settled, Callable[[NDArray[np.int32]], NDArray[np.int32]]]:
+        """The categories of items under their final codes, `item_at` of those by which they came up; and what makes
+        slots in these from slots as they came up. `of` are the things rated, and the one of each item."""
+        used = np.zeros((len(item_at), self.table.shape[1]), dtype=bool)
+        used[item_at[: len(self.table)]] = self.table[: len(item_at)]
+        used = used if of is None else used_by_group(used, of[1])
+        found = settle(used, items, scoring, source, None if of is None else of[0][of[1]])
+        final = found.category[item_at, : self.table.shape[1]].astype(np.int32)
+        table = ((item_at.astype(np.int32)[:, None] << found.thresholds.bits) | final).reshape(-1)
+        return found, lambda slots: table[self._place(slots)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,21 +192,20 @@ def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
     return total[group]
 
 
-def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Responses:
-    """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it."""
-    if not how.undecided:
-        return read(how)
-    with suppress(ResponseValueError):
-        found = read(how)
-        if found.codes is None:
-            return found
-        if looks_ordered(found):
-            n, scale = found.thresholds.widest + 1, "`SpectralRatingScale` for items that share their categories"
-            said = f"The answers are in up to {n} ordered categories, for a partial credit model."
-            key = "`key=` if the numbers are options of multiple choice"
-            remedy = f"Say {scale}, `threshold=` for right and wrong, or {key}."
-            return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
-    return read(replace(how, ordered=False, undecided=False))
+def without_unused(answers: Responses, scoring: Scoring) -> Responses:
+    """The answers without categories that only repeated answers were in, which were dropped."""
+    counts, codes = answers.category_counts, answers.category_codes()
+    if np.all(counts != 0):
+        return answers
+    value = np.nan_to_num(codes).astype(np.int64)
+    used = np.zeros((answers.n_items, int(value.max()) + 2), dtype=bool)
+    row, column = np.nonzero(np.nan_to_num(counts))
+    used[row, value[row, column]] = True
+    settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source)
+    person, item, category = answers.answers()
+    category = settled.category[item, value[item, category.astype(np.int64)]]
+    known = {"source": answers.source, "codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
+    return answers.from_codes(person, item, category, persons=answers.persons, items=answers.items, **known)  # type: ignore[arg-type]
 
 
 def looks_ordered(responses: Responses) -> bool:
@@ -212,31 +219,49 @@ def looks_ordered(responses: Responses) -> bool:
     return bool(whole and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)
 
 
-BLANK = 0  # code of a blank cell that counts as a wrong answer
 KEY = 1  # code of the right option, whatever its text: that is in the key
 OTHER = 255  # code of every wrong option beyond the first 253: answers in the people's own words
 BLANK_TEXT, KEY_TEXT, OTHER_TEXT = "(blank)", "(key)", "(other)"
 
 
-@dataclass(frozen=True)
-class RawAnswers:
-    """What is known about the answers besides right and wrong: the text of every code in `Block.options` (none without
-    a key), the right option of every item, and how many of its cells were omitted and not reached (None where a blank
-    has no place in the test, as in long tables, or people were left out)."""
+class AnswerKey:
+    """Scores answers by a key, which has for every item its options and their scores; and codes wrong options, in the
+    order in which they turn up, and counts how often each did."""
 
-    options: tuple[str, ...] = ()
-    key: Mapping[Any, str] = field(default_factory=dict)
-    blanks: Mapping[Any, tuple[int, int]] | None = None
-
-
-class OptionCoder:
-    """Codes of wrong options, in the order in which they turn up; and how often each did."""
-
-    def __init__(self) -> None:
+    def __init__(self, key: Mapping[Any, dict[str, int]]) -> None:
+        self.key = key
+        # By the code of the item: one option and its score after the other, null where an item has no more of them;
+        # and the highest score.
+        self._options: list[pl.Series] = []
+        self._scores: list[NDArray[np.uint8]] = []
+        self._best = np.zeros(0, dtype=np.uint8)
         self._code: dict[str, int] = {}
         self._counts = np.zeros(OTHER + 1, dtype=np.int64)
 
-    def codes(self, answers: pl.Series, right: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    def scored(
+        self, answers: Any, item: Codes, labels: Callable[[], Iterable[Any]]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The category of each answer, and the code of the option; `labels` are those of the items that came up."""
+        if int(item.max(initial=-1)) >= len(self._best):
+            self._learn(labels())
+        category = np.zeros(len(item), dtype=np.uint8)
+        for options, scores in zip(self._options, self._scores, strict=True):
+            chosen = (answers == options.gather(item)).fill_null(False).to_numpy()
+            category[chosen] = scores[item[chosen]]
+        return category, self._codes(answers, category == self._best[item])
+
+    def _learn(self, items: Iterable[Any]) -> None:
+        import polars as pl
+
+        known = [*(list(one.items()) for one in self.key.values()), []]
+        own = [known[k] for k in positions(items, self.key)]
+        most = max(map(len, own), default=0)
+        padded = [one + [(None, 0)] * (most - len(one)) for one in own]
+        self._options = [pl.Series([one[k][0] for one in padded], dtype=pl.String) for k in range(most)]
+        self._scores = [np.array([one[k][1] for one in padded], dtype=np.uint8) for k in range(most)]
+        self._best = np.array([max((score for _, score in one), default=1) for one in own], dtype=np.uint8)
+
+    def _codes(self, answers: pl.Series, right: NDArray[np.bool_]) -> NDArray[np.uint8]:
         import polars as pl
 
         codes = np.full(len(answers), KEY, dtype=np.uint8)
@@ -250,14 +275,33 @@ class OptionCoder:
         self._counts += np.bincount(codes, minlength=OTHER + 1)
         return codes
 
-    @property
-    def texts(self) -> tuple[str, ...]:
+    def known(self, labels: list[Any]) -> tuple[RawAnswers, tuple[Finding, ...]]:
+        """What the options and the right ones of the items are; and what is odd about it. An error when an item has no
+        right answer in the key."""
+        every, place = [*self.key.values()], positions(labels, self.key).tolist()
+        without = [label for label, k in zip(labels, place, strict=True) if k < 0]
+        if without:
+            what = f"the key has no answer for {len(without):,} of the items: {listed(without)}."
+            raise OptionError(f"{what} Add them to the key, or leave these items out of the data.")
+        own = {label: every[k] for label, k in zip(labels, place, strict=True)}
+        best = {label: max(one.values()) for label, one in own.items()}
+        key = {label: "|".join(text for text, s in one.items() if s == best[label]) for label, one in own.items()}
+        found = self._findings(text for one in own.values() for text in one)
+        used = set(place)
+        absent = [label for k, label in enumerate(self.key) if k not in used]
+        if absent:  # a longer key does no harm, a misspelled label does
+            items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
+            said, remedy = f"{items} not among the answers: {listed(absent)}.", "Compare the labels."
+            found += (Finding("key_items_not_there", "note", said, remedy, tuple(absent)),)
+        return RawAnswers(self._texts(), key), found
+
+    def _texts(self) -> tuple[str, ...]:
         texts = [BLANK_TEXT, KEY_TEXT, *self._code]
         if self._counts[OTHER]:
             texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
         return tuple(texts)
 
-    def findings(self, scored: Iterable[str]) -> tuple[Finding, ...]:
+    def _findings(self, scored: Iterable[str]) -> tuple[Finding, ...]:
         """Options that count as wrong and were perhaps not meant to be; `scored` are those of the key."""
         right = set(scored)
         folded = {text.casefold(): text for text in right}

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import __version__
-from spectral_irt.data.block import Block, Ints, Thresholds, answered_items
-from spectral_irt.data.categories import RawAnswers
+from spectral_irt.data.block import Block, Ints, Thresholds, answered_items, pack_block, slots_of
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
-from spectral_irt.data.packing import pack_block, slots_of
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import RawAnswers
 from spectral_irt.engine.base import identity
 from spectral_irt.engine.dask import Shard
 from spectral_irt.errors import Finding, OptionError, ReadError, Severity
@@ -257,7 +256,9 @@ def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
     by_item = sparse.csr_array(cells, shape=(block.n_persons, thresholds.n_items)).tocsc()
     if thresholds.binary or not by_item.has_canonical_format:  # with each cell once
         return bool(by_item.has_canonical_format)
-    again = pack_block(indptr, slots_of(item, category, thresholds.bits), thresholds)
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
+    rows = (person, slots_of(item, category, thresholds.bits), None, None)
+    again = pack_block(rows, range(block.n_persons), thresholds)
     row = np.repeat(np.arange(2 * block.n_persons), np.diff(block.bounds)) * thresholds.n_entries
     same_counts = np.array_equal(again.bounds, block.bounds)
     return same_counts and np.array_equal(np.sort(row + again.items), np.sort(row + block.items))

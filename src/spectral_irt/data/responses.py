@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data import block as kernels
-from spectral_irt.data.block import EMPTY, Block, Floats, Ints, Mask, Thresholds
+from spectral_irt.data.block import EMPTY, Block, Duplicates, Floats, Ints, Mask, Repeats, Thresholds, slots_of
 from spectral_irt.data.labels import Labels as Labels
-from spectral_irt.data.packing import AnswerRows, Duplicates, Repeats, pack_rows, slots_of
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered
 from spectral_irt.errors import DesignError, OptionError, ResponseValueError
 from spectral_irt.files import write_each
@@ -24,11 +24,13 @@ from spectral_irt.numerics import chosen_positions, fixed
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.categories import RawAnswers
     from spectral_irt.data.facets import Facets
     from spectral_irt.data.labels import People
     from spectral_irt.data.same_items import SharedSets
+    from spectral_irt.data.scoring import RawAnswers
     from spectral_irt.errors import Finding
+
+FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,11 +203,14 @@ class Responses:
         **known: Any,
     ) -> Responses:
         """Responses from codes that point into the labels, and categories, in any order; `known` are attributes."""
-        layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
+        from spectral_irt.data.builder import pack_rows
+
+        layout, repeats = Thresholds.ones(len(items)) if thresholds is None else thresholds, Repeats(duplicates)
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
-        rows, repeats = AnswerRows(person.astype(np.int32, copy=False), slots), Repeats(duplicates)
+        rows = (person.astype(np.int32, copy=False), slots, None, None)
         blocks = tuple(pack_rows([rows], np.bincount(person, minlength=len(persons)), layout, repeats))
-        repeats.complain(persons, items, known.get("source", "the data"))
+        if repeats.extra:
+            repeats.complain(persons, items, known.get("source", "the data"))
         return cls(blocks, items, persons, thresholds=layout, **known)
 
     @cached_property
@@ -300,7 +305,22 @@ class Responses:
         """
         return self._digest
 
-    _digest = cached_property(kernels.fingerprint_of)
+    @cached_property
+    def _digest(self) -> str:
+        """Of labels, answers, counts and scores."""
+        entries, fingerprint = self.entries, hashlib.blake2b(digest_size=16)
+        for labels in (entries.items, entries.persons):
+            fingerprint.update(f"{len(labels)} labels:".encode())
+            if labels.dtype == object:  # each with its length, so that no label can imitate two others
+                texts = (f"{len(text)}:{text}" for text in map(str, labels))
+                fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
+            else:
+                fingerprint.update(np.ascontiguousarray(labels).tobytes())
+        for items in entries.map(kernels.item_bytes, not (self.engine.remote and entries.n_responses > FETCHED)):
+            fingerprint.update(items)
+        fingerprint.update(entries.counts.tobytes())
+        fingerprint.update(entries.scores.tobytes())
+        return fingerprint.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a packed file, complete or not at all, which `open_responses` opens at once."""
@@ -394,3 +414,12 @@ class Responses:
         person, item, category = self.answers()
         table[person, item] = category
         return table
+
+
+def turned(responses: Responses) -> Responses:
+    """The same answers with people and items exchanged."""
+    responses.right_and_wrong_only()
+    person, item, right = responses.answers()
+    names = ("source", "frame_kind", "notes", "raw", "engine")
+    known = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
+    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **known)

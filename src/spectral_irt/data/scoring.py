@@ -1,32 +1,21 @@
 """Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
 In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
-polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is. `ValueCheck`
-takes note of values that are neither an answer nor missing."""
+polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is (with a key,
+`AnswerKey`). Blank cells may count as wrong: `BlankCounter`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.categories import HIGHEST, UNUSED, recoding, score_of
-from spectral_irt.data.labels import (
-    CELL_ERRORS,
-    NOT_ANSWERED,
-    SUSPECTS,
-    as_series,
-    as_text,
-    one_spelling,
-    positions,
-    spellings,
-)
-from spectral_irt.data.value_check import is_fraction, odd_sentence
-from spectral_irt.errors import OptionError, ResponseValueError, unknown_option
-from spectral_irt.text import NAMED, listed
+from spectral_irt.data.labels import CELL_ERRORS, NOT_ANSWERED, as_series, as_text, one_spelling, spellings
+from spectral_irt.errors import Finding, OptionError, ResponseValueError, unknown_option
+from spectral_irt.text import count_are, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,27 +26,14 @@ if TYPE_CHECKING:
 
     Values = pl.Series | Floats
 
+Place = tuple[str, Any, int]  # where a value stands, in the person's words: the table, its column, and its row
 Polarity = Literal["right", "wrong"]
 Blank = Literal["wrong", "missing"]
-
-
-class Answers(NamedTuple):
-    """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
-
-    values: Values
-    answered: Ints | None  # positions; None: all of them
-    odd: Bools | None  # None: none of them
-
-    def of(self, each: NDArray[Any]) -> NDArray[Any]:
-        return each if self.answered is None else each.take(self.answered)
-
-
-class Keys(NamedTuple):
-    """The key of every item: one option and its score after the other, null where an item has no more of them."""
-
-    options: list[pl.Series]
-    scores: list[NDArray[np.uint8]]
-    best: NDArray[np.uint8]  # the highest score
+UNUSED = ("collapse", "error", "keep")
+# Categories are 0 to this: a column with more is a count or a measure, and most of its categories would be nobody's.
+HIGHEST = 100
+DERIVED = ("compares_text", "expects_01", "highest", "bits", "codes")  # from the options
+FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 
 
 @dataclass(frozen=True)
@@ -84,6 +60,12 @@ class Scoring:
     span: tuple[int, int] | None = None
     unused: str = "collapse"
     groups: Any = None
+    # Answers are compared with right ones, so any value is an answer; otherwise answers are numbers.
+    compares_text: bool = field(init=False)
+    expects_01: bool = field(init=False)
+    highest: int = field(init=False)  # category that there may be: above 1, an item's are known when all were seen
+    bits: int = field(init=False)  # that a category takes
+    codes: tuple[float, ...] = field(init=False)  # for missing answers, among numbers
 
     def __post_init__(self) -> None:
         """Check every option, and put it into one form; what is in this form already stays as it is."""
@@ -108,7 +90,9 @@ class Scoring:
             made[name] = tuple(spellings(given)) if given else ()
         made["missing"] = tuple(dict.fromkeys([*made["missing"], *made["not_presented"]]))
         if self.key is not None:
-            made["key"] = _checked_key(self.key)
+            from spectral_irt.data.categories import checked_key  # with a key only
+
+            made["key"] = checked_key(self.key)
         if self.correct is not None:
             made["correct"] = tuple(spellings(several(self.correct)))
             if not made["correct"]:
@@ -119,70 +103,40 @@ class Scoring:
             if not np.isfinite(made.get("threshold", np.nan)):
                 raise OptionError(f"`threshold` is {self.threshold!r}; it must be a finite number.")
         if self.recode is not None:
+            from spectral_irt.data.categories import recoding  # with labels only
+
             numbers = recoding(self.recode)
             made |= {"recode": numbers, "ordered": True, "span": (0, max(numbers.values()))}
-        turned = self.reverse.split(",") if isinstance(self.reverse, str) else several(self.reverse)
-        made["reverse"] = tuple(one.strip() if isinstance(self.reverse, str) else one for one in turned)
+        listing = isinstance(self.reverse, str)
+        made["reverse"] = tuple(map(str.strip, self.reverse.split(","))) if listing else several(self.reverse)
         vars(self).update(made)
-
-    @property
-    def compares_text(self) -> bool:
-        """Answers are compared with right ones, so any value is an answer; otherwise answers are numbers."""
-        return self.key is not None or self.correct is not None
-
-    @property
-    def expects_01(self) -> bool:
-        return not (self.ordered or self.compares_text or self.threshold is not None or self.above_mean is not None)
-
-    @property
-    def highest(self) -> int:
-        """Of the categories that there may be: above 1, what an item has is known when all answers were seen."""
+        highest = HIGHEST if self.ordered else 1
         if self.key is not None:
-            return max((score for one in self.key.values() for score in one.values()), default=1)
-        return HIGHEST if self.ordered else 1
+            highest = max((score for one in self.key.values() for score in one.values()), default=1)
+        text, other = self.key is not None or self.correct is not None, self.threshold is not None or self.above_mean
+        # Labels were compared as they are, so that none of them is a number.
+        codes = tuple(_as_numbers(self.missing)) if self.missing and self.recode is None else ()
+        vars(self).update(compares_text=text, expects_01=not (self.ordered or text or other))
+        vars(self).update(highest=highest, bits=highest.bit_length(), codes=codes)
 
-    @property
-    def bits(self) -> int:
-        return self.highest.bit_length()
-
-    @property
-    def expected(self) -> str:
-        if self.compares_text:
-            return "an error of the spreadsheet, not an answer"
-        if self.recode is not None:
-            return f"not among the labels of the categories, {listed(self.recode)}"
-        if self.ordered:
-            return f"not a category: these are whole numbers from 0 to {HIGHEST}"
-        return "neither 0/1 nor missing" if self.expects_01 else "not a finite number"
-
-    @property
-    def how_to(self) -> str:
-        """What to do about odd values that are not codes for missing ones."""
-        if self.recode is not None:
-            return " Add it to `recode`, or say `missing=` if it means 'not answered'."
-        if self.ordered:
-            how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
-            return f"{how} for right and wrong, say `threshold=`."
-        if self.expects_01:
-            return " Say which answers are correct with `key`, `correct`, `threshold` or `above_mean`."
-        return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
-
-    def clean(self, values: Values) -> Answers:
+    def clean(self, values: Values) -> tuple[Values, Ints | None, Bools | None]:
+        """The answers among raw values; which of the values they are, positions, or None for all of them; and which are
+        neither answer nor missing, a mask, or None where there is none."""
         if self.compares_text:
             text = one_spelling(as_series(values))
             present = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
             failed = text.is_in(CELL_ERRORS).fill_null(False) & present
             failures = failed.to_numpy() if failed.any() else None
-            return Answers(text.filter(present), _unless_all(present.to_numpy()), failures)
-        codes = _as_numbers(self.missing) if self.recode is None else []  # else labels were compared as they are
+            where = None if present.all() else np.flatnonzero(present.to_numpy())
+            return text.filter(present), where, failures
         bounded = self.expects_01 or self.ordered
-        if bounded and self.recode is None and (whole := _whole_numbers(values, self.highest, codes)) is not None:
-            return Answers(whole, None, None)
+        if bounded and self.recode is None and (whole := self._whole_numbers(values)) is not None:
+            return whole, None, None
         numbers, odd = self._numbers(values)
         answered = ~np.isnan(numbers)
-        for code in codes:
+        for code in self.codes:
             answered &= numbers != code
-        where = _unless_all(answered)
+        where = None if answered.all() else np.flatnonzero(answered)
         given = numbers if where is None else numbers.take(where)
         fits = np.isfinite(given)
         if bounded:
@@ -192,7 +146,21 @@ class Scoring:
             odd = np.zeros(len(numbers), dtype=bool) if odd is None else odd.copy()
             odd[where[~fits]] = True
             where, given = where[fits], given[fits]
-        return Answers(given, where, odd)
+        return given, where, odd
+
+    def _whole_numbers(self, values: Values) -> NDArray[Any] | None:
+        """Whole numbers as they are, if all are categories: most files hold nothing else, and need no look at each."""
+        if not set(self.codes).isdisjoint(range(self.highest + 1)):
+            return None
+        if not isinstance(values, np.ndarray):
+            import polars as pl
+
+            if values.null_count() or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+                return None
+            values = values.to_numpy()
+        if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > self.highest:
+            return None
+        return values
 
     def presented(self, values: Values) -> Bools | None:
         """Which of the values do not say that the item was not on the person's form; None: no value does."""
@@ -236,29 +204,8 @@ class Scoring:
             odd = odd & said.is_null()
         return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
 
-    def keys_of(self, items: Iterable[Any]) -> Keys:
-        """The options of every item that have a score."""
-        import polars as pl
-
-        key = self.key or {}
-        known = [*(list(one.items()) for one in key.values()), []]
-        own = [known[k] for k in positions(items, key)]
-        most = max(map(len, own), default=0)
-        padded = [one + [(None, 0)] * (most - len(one)) for one in own]
-        return Keys(
-            [pl.Series([one[k][0] for one in padded], dtype=pl.String) for k in range(most)],
-            [np.array([one[k][1] for one in padded], dtype=np.uint8) for k in range(most)],
-            np.array([max((score for _, score in one), default=1) for one in own], dtype=np.uint8),
-        )
-
-    def category(self, answers: Any, items: NDArray[Any], keys: Keys | None = None) -> NDArray[np.uint8]:
-        """The category of each answer of `clean`, but for `above_mean`; `items` are the codes of each."""
-        if keys is not None:
-            found = np.zeros(len(items), dtype=np.uint8)
-            for options, scores in zip(keys.options, keys.scores, strict=True):
-                chosen = (answers == options.gather(items)).fill_null(False).to_numpy()
-                found[chosen] = scores[items[chosen]]
-            return found
+    def category(self, answers: Any) -> NDArray[np.uint8]:
+        """The category of each answer of `clean`, but for a key and `above_mean`."""
         if self.ordered:
             return np.asarray(answers).astype(np.uint8)
         if self.correct is not None:
@@ -267,89 +214,11 @@ class Scoring:
         return np.asarray(right).view(np.uint8)
 
 
-class Place(NamedTuple):
-    """Where a value stands, in the person's words."""
-
-    name: str
-    column: Any
-    row: int
-
-
-@dataclass
-class ValueCheck:
-    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
-
-    scoring: Scoring
-    low: float = np.inf
-    high: float = -np.inf
-    n_odd: int = 0
-    odd: dict[str, None] = field(default_factory=dict)
-    first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
-    columns: set[Any] = field(default_factory=set)  # of the first odd values
-    examples: list[str] = field(default_factory=list)
-    wide: bool = False  # columns are items, so that an odd value may mean that one is not
-    n_columns: int = 0  # how many there are
-
-    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
-        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
-        found = self.scoring.clean(values)
-        if found.odd is not None:
-            where = np.flatnonzero(found.odd)
-            texts = one_spelling(as_series(values[where]))
-            if self.first is None:
-                self.first = (place(int(where[0])), texts[0])
-            kinds = texts.unique(maintain_order=True)
-            if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(is_fraction, kinds), None)
-                if broken is not None:
-                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
-            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
-            self.columns |= {place(k).column for k in strange[:20].tolist()}
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
-        elif self.scoring.threshold is not None and len(found.values):
-            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
-        elif self.scoring.compares_text and not self.examples:
-            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
-        return found
-
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
-        if self.first is not None:
-            raise ResponseValueError(odd_sentence(self))
-        threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
-            effect = "none is" if threshold >= self.high else "all are"
-            raise OptionError(
-                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
-                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
-            )
-
-    def check_scored(self, responses: Responses) -> None:
-        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
-        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
-            return
-        if self.scoring.correct is not None:
-            said: str = f"`correct` is {listed(self.scoring.correct)}"
-        else:
-            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
-            said = f"the key holds {listed(options)}"
-        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
-        raise OptionError(f"{what} Check the spelling, capitals included.")
-
-
-def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
-    checked = {}
-    for item, given in key.items():
-        right = given.split("|") if isinstance(given, str) else [given]
-        answers = given if isinstance(given, Mapping) else dict.fromkeys(right, 1)
-        options = dict(zip(spellings(answers), answers.values(), strict=True))
-        scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}
-        if scores:
-            checked[item] = dict(sorted(scores.items(), key=lambda one: -one[1]))
-    return checked
+def several(given: Any) -> tuple[Any, ...]:
+    if given is None:
+        return ()
+    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if one else tuple(given)
 
 
 def _as_numbers(codes: Iterable[str]) -> list[float]:
@@ -360,27 +229,96 @@ def _as_numbers(codes: Iterable[str]) -> list[float]:
     return numbers
 
 
-def several(given: Any) -> tuple[Any, ...]:
-    if given is None:
-        return ()
-    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
-    return (given,) if one else tuple(given)
+def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Responses:
+    """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it."""
+    if not how.undecided:
+        return read(how)
+    with suppress(ResponseValueError):
+        found = read(how)
+        if found.codes is None:
+            return found
+        from spectral_irt.data.categories import looks_ordered
+
+        if looks_ordered(found):
+            n, scale = found.thresholds.widest + 1, "`SpectralRatingScale` for items that share their categories"
+            said = f"The answers are in up to {n} ordered categories, for a partial credit model."
+            key = "`key=` if the numbers are options of multiple choice"
+            remedy = f"Say {scale}, `threshold=` for right and wrong, or {key}."
+            return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
+    return read(replace(how, ordered=False, undecided=False))
 
 
-def _whole_numbers(values: Values, highest: int, missing: Sequence[float]) -> NDArray[Any] | None:
-    """Whole numbers as they are, if all are categories: most files hold nothing else, and need no look at each."""
-    if any(0 <= code <= highest for code in missing):
-        return None
-    if not isinstance(values, np.ndarray):
-        import polars as pl
+BLANK = 0  # code of a blank cell that counts as a wrong answer
 
-        if values.null_count() or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+
+@dataclass(frozen=True)
+class RawAnswers:
+    """What is known about the answers besides right and wrong: the text of every code in `Block.options` (none without
+    a key), the right option of every item, and how many of its cells were omitted and not reached (None where a blank
+    has no place in the test, as in long tables, or people were left out)."""
+
+    options: tuple[str, ...] = ()
+    key: Mapping[Any, str] = field(default_factory=dict)
+    blanks: Mapping[Any, tuple[int, int]] | None = None
+
+
+class BlankCounter:
+    """Counts blank cells of whole rows, by item, and finds those that count as wrong: before a later answer of the same
+    person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
+
+    def __init__(self, scoring: Scoring) -> None:
+        self._scoring, self._wrong = scoring, (scoring.omitted == "wrong", scoring.not_reached == "wrong")
+        self.sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
+
+    def wrong(self, values: Values, items: NDArray[Any], width: int, answered: Ints | None) -> Ints | None:
+        """Positions of the blank cells that count as wrong, of rows with so many cells each; None for none."""
+        n_items = int(items.max()) + 1 if len(items) else 0
+        if self.sums.shape[1] < n_items:
+            self.sums = np.pad(self.sums, ((0, 0), (0, n_items - self.sums.shape[1])))
+        columns = items[:width]  # of every row
+        if answered is None:
+            self.sums[0, columns] += len(items) // width
             return None
-        values = values.to_numpy()
-    if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > highest:
-        return None
-    return values
+        presented = self._scoring.presented(values)
+        given = np.zeros(len(items), dtype=bool)
+        given[answered] = True
+        rows = given.reshape(-1, width)
+        last = width - 1 - rows[:, ::-1].argmax(axis=1)
+        before = np.arange(width) < last[:, None]
+        there: Bools = np.any(rows, axis=1, keepdims=True)
+        shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
+        blank, cells = ~rows & there & shown, there & (shown | rows)
+        kinds = (blank & before, blank & ~before)
+        self.sums[:, columns] += [mask.sum(axis=0) for mask in (cells, *kinds)]
+        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
+        return chosen if len(chosen) else None
+
+    def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
+        """How many blanks count as wrong, and whether that looks like a mistake."""
+        cells, *kinds = self.sums
+        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
+        omitted, unreached = counted.sum(axis=1).tolist()
+        if not omitted + unreached:
+            return ()
+        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
+        wrong = counted.sum(axis=0)
+        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
+        share = (omitted + unreached) / cells.sum()
+        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
+        if mostly:
+            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
+            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
+            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+            remedy += '"" for the empty cell, or give a file for each form.'
+            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
+        return tuple(found)
 
 
-def _unless_all(mask: Bools) -> Ints | None:
-    return None if mask.all() else np.flatnonzero(mask)
+def refuse_blanks(scoring: Scoring, where: str) -> None:
+    if "wrong" in (scoring.omitted, scoring.not_reached):
+        name = "omitted" if scoring.omitted == "wrong" else "not_reached"
+        raise OptionError(
+            f"`{name}='wrong'` goes by the order of the cells in a table with a row for each person and a column for "
+            f"each item; {where}. Leave it out, or give such a table."
+        )

@@ -1,17 +1,23 @@
-"""Odd values among raw answers, neither an answer nor missing: the sentence that names them with their place, and what
-to do about them."""
+"""What is wrong with raw answers: odd values, neither an answer nor missing, with their place and what to do about
+them; a threshold that all are above; right answers that nobody gave."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.data.labels import SUSPECTS
-from spectral_irt.text import first_of, listed
+from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling
+from spectral_irt.data.scoring import HIGHEST, Scoring
+from spectral_irt.errors import OptionError, ResponseValueError
+from spectral_irt.text import NAMED, first_of, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.scoring import ValueCheck
+    from spectral_irt.data.block import Mask
+    from spectral_irt.data.responses import Responses
+    from spectral_irt.data.scoring import Place, Values
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
@@ -35,15 +41,99 @@ SCALES = (  # labels in order, for the advice
 # fmt: on
 
 
-def odd_sentence(check: ValueCheck) -> str:
+@dataclass
+class ValueCheck:
+    """What was met among the raw values: the odd ones, and the range. It complains when all were seen."""
+
+    scoring: Scoring
+    low: float = np.inf
+    high: float = -np.inf
+    n_odd: int = 0
+    odd: dict[str, None] = field(default_factory=dict)
+    first: tuple[Place, str] | None = None
+    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
+    columns: set[Any] = field(default_factory=set)  # of the first odd values
+    examples: list[str] = field(default_factory=list)
+
+    def note(self, values: Values, answers: Values, odd: Mask | None, place: Callable[[int], Place]) -> None:
+        """Take note of the values of one piece, and of the answers among them; `place` says where the k-th stands."""
+        if odd is not None:
+            where = np.flatnonzero(odd)
+            texts = one_spelling(as_series(values[where]))
+            if self.first is None:
+                self.first = (place(int(where[0])), texts[0])
+            kinds = texts.unique(maintain_order=True)
+            if self.fraction is None and self.scoring.expects_01:
+                broken = next(filter(is_fraction, kinds), None)
+                if broken is not None:
+                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
+            strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
+            self.columns |= {place(k)[1] for k in strange[:20].tolist()}
+            self.n_odd += len(texts)
+            self.odd |= dict.fromkeys(kinds.head(1000).to_list())
+        elif self.scoring.threshold is not None and len(answers):
+            self.low = min(self.low, float(answers.min()))  # type: ignore[arg-type]
+            self.high = max(self.high, float(answers.max()))  # type: ignore[arg-type]
+        elif self.scoring.compares_text and not self.examples:
+            self.examples = as_series(answers).unique(maintain_order=True).head(NAMED + 1).to_list()
+
+    def complain(self, name: str, n_columns: int = 0) -> None:
+        """Raise when some value was odd, or when the threshold leaves nothing to compare. With so many columns of items
+        an odd value may mean that one is none."""
+        if self.first is not None:
+            raise ResponseValueError(odd_sentence(self, n_columns))
+        threshold = self.scoring.threshold
+        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
+            effect = "none is" if threshold >= self.high else "all are"
+            raise OptionError(
+                f"`threshold` is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, "
+                f"so {effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
+            )
+
+    def complain_of_scores(self, responses: Responses) -> None:
+        """Raise when no answer at all agrees with the right ones: they are spelled differently."""
+        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
+            return
+        if self.scoring.correct is not None:
+            said: str = f"`correct` is {listed(self.scoring.correct)}"
+        else:
+            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
+            said = f"the key holds {listed(options)}"
+        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
+        raise OptionError(f"{what} Check the spelling, capitals included.")
+
+
+def _expected(scoring: Scoring) -> str:
+    if scoring.compares_text:
+        return "an error of the spreadsheet, not an answer"
+    if scoring.recode is not None:
+        return f"not among the labels of the categories, {listed(scoring.recode)}"
+    if scoring.ordered:
+        return f"not a category: these are whole numbers from 0 to {HIGHEST}"
+    return "neither 0/1 nor missing" if scoring.expects_01 else "not a finite number"
+
+
+def _how_to(scoring: Scoring) -> str:
+    """What to do about odd values that are not codes for missing ones."""
+    if scoring.recode is not None:
+        return " Add it to `recode`, or say `missing=` if it means 'not answered'."
+    if scoring.ordered:
+        how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
+        return f"{how} for right and wrong, say `threshold=`."
+    if scoring.expects_01:
+        return " Say which answers are correct with `key`, `correct`, `threshold` or `above_mean`."
+    return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
+
+
+def odd_sentence(check: ValueCheck, n_columns: int) -> str:
     """Which values are odd, where the first stands, and what to do about them."""
     assert check.first is not None
-    place, text = check.fraction or check.first
+    (name, column, row), text = check.fraction or check.first
     kinds = sorted(check.odd, key=lambda kind: not is_fraction(kind)) if check.fraction else list(check.odd)
     values, what = "value" if check.n_odd == 1 else "values", ", a fraction" if check.fraction else ""
-    where = f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}"
+    where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
     every = f"{check.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
-    sentence = f"{where}, which is {check.scoring.expected} ({every})."
+    sentence = f"{where}, which is {_expected(check.scoring)} ({every})."
     codes = [kind for kind in kinds if kind in SUSPECTS]
     if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
         codes = [code for code in codes if not _is_number(code)]
@@ -52,8 +142,8 @@ def odd_sentence(check: ValueCheck) -> str:
         said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
         sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
     if len(codes) < len(kinds):
-        few = check.wide and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= check.n_columns)
-        how_to = _of_fractions(kinds) if check.fraction else check.scoring.how_to
+        few = n_columns and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= n_columns)
+        how_to = _of_fractions(kinds) if check.fraction else _how_to(check.scoring)
         if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
             how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
         sentence += _of_words(kinds, how_to) if check.scoring.expects_01 and not few else how_to

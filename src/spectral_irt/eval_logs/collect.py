@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Ints
-from spectral_irt.data.packing import DUPLICATES, Duplicates
+from spectral_irt.data.block import DUPLICATES, Duplicates, Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, check_option

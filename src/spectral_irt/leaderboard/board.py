@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.builder import turned
+from spectral_irt.data.responses import turned
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Ints
+from spectral_irt.data.block import Duplicates, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.data.packing import Duplicates
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import read
 from spectral_irt.text import listed

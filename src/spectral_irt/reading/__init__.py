@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spectral_irt.data.block import DUPLICATES, Duplicates
 from spectral_irt.data.builder import from_array, is_frame, names_files
-from spectral_irt.data.categories import of_either_kind
-from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Blank, Polarity, Scoring, several
+from spectral_irt.data.scoring import DERIVED, Blank, Polarity, Scoring, of_either_kind, several
 from spectral_irt.errors import OptionError, ReadError, check_option
 
 Format = Literal["auto", "wide", "long"]
@@ -54,7 +53,7 @@ class ReadOptions:
     def said(self, *but: str) -> str:
         """The options that are not as they are by default, but for these."""
         values, default = ({**vars(one.scoring), **vars(one)} for one in (self, ReadOptions()))
-        but += ("scoring", "source", "frame_kind", "progress")
+        but += ("scoring", "source", "frame_kind", "progress", *DERIVED)
         return ", ".join(f"`{name}=`" for name in values if values[name] != default[name] and name not in but)
 
     def report(self, share: float) -> None:

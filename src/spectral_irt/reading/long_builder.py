@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
+from spectral_irt.data.builder import ResponsesBuilder
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import NOT_ANSWERED, Labels
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Place
+from spectral_irt.data.scoring import Place, refuse_blanks
 from spectral_irt.errors import ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words
@@ -169,8 +169,9 @@ class LongTables:
         is_text = not all(table.dtypes[k] in WHOLE for table, k in columns)
         return is_text, not is_text or all(table.is_loose(k) for table, k in columns)
 
-    def pieces(self) -> Iterator[tuple[Piece, float]]:
-        """The rows in order of arrival, without those that are empty altogether; and the share of all that is read."""
+    def pieces(self) -> Iterator[tuple[tuple[Any, ...], float]]:
+        """The rows in order of arrival, without those that are empty altogether, as `ResponsesBuilder.add` takes them;
+        and the share of all that is read."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
             start, about = table.rows_above + 1, [] if self.about is None else self.about.positions(table)
@@ -194,7 +195,7 @@ class LongTables:
                 item = self._codes("item", table, layout, self._item(table, layout, held, rows), rows)
                 named = table.columns[layout.response] if layout.row is None else held[layout.item]
                 place = partial(_place, table.name, named, rows)
-                yield Piece(person, item, held[layout.response], place, when=when), (number + done) / len(self.tables)
+                yield (person, item, held[layout.response], place, None, when), (number + done) / len(self.tables)
 
     def _item(self, table: Table, layout: Long, held: Mapping[int, pl.Series], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
@@ -256,7 +257,7 @@ def _check_filled(labels: pl.Series, where: str, rows: RowNumbers, what: str) ->
 
 
 def _place(name: str, column: Any, rows: RowNumbers, k: int) -> Place:
-    return Place(name, column[k] if isinstance(column, pl.Series) else column, int(rows[k]))
+    return name, column[k] if isinstance(column, pl.Series) else column, int(rows[k])
 
 
 def one_ahead(things: Iterable[Any]) -> Iterator[Any]:
@@ -278,7 +279,7 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     labels = lambda: data.labels("item").to_list()  # noqa: E731
     builder = ResponsesBuilder(options.scoring, options.source, labels, duplicates=options.duplicates)
     for piece, done in one_ahead(data.pieces()):
-        builder.add(piece)
+        builder.add(*piece)
         options.report(READ * done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")

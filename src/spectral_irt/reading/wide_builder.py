@@ -17,11 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import BLOCK_RESPONSES
-from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
-from spectral_irt.data.categories import of_either_kind
+from spectral_irt.data.builder import ResponsesBuilder
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import Place, Scoring
+from spectral_irt.data.scoring import Place, Scoring, of_either_kind, refuse_blanks
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
@@ -228,13 +227,13 @@ class WideBuilder:
         self._labels: list[pl.DataFrame] = []
         labels = lambda: list(self._code) if self._people_down else _joined(self._labels).to_list()  # noqa: E731
         source, twice = options.source, options.duplicates
-        self._builder = ResponsesBuilder(options.scoring, source, labels, wide=True, duplicates=twice)
+        self._builder = ResponsesBuilder(options.scoring, source, labels, duplicates=twice)
         self._n_packed = 0  # batches
         self._n_rows = 0
         self._totals: list[str] = []  # labels of rows that are no people
 
     def responses(self) -> Responses:
-        options, check = self._options, self._builder.check
+        options, builder = self._options, self._builder
         loose, untyped, labeled = True, True, False  # loose: labels become integers where all are whole numbers
         for index, (table, layout) in enumerate(self._tables):
             self._read(table, layout, index)
@@ -243,8 +242,8 @@ class WideBuilder:
             labeled |= bool(table.value_labels)
         if not any(map(len, self._labels)):
             raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
-        check.n_columns = len(self._code)
-        check.check(options.source)
+        if builder.check is not None:
+            builder.check.complain(options.source, len(self._code))
         labels = _joined(self._labels)
         rows = labels.unique(maintain_order=True)
         if options.duplicates == "error" and len(rows) < len(labels):
@@ -257,7 +256,7 @@ class WideBuilder:
         else:
             of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         by_row = (persons, items, of_row) if self._people_down else (items, persons, None, of_row)
-        packed = self._builder.responses(*by_row)
+        packed = builder.responses(*by_row)
         by_name = dict(zip(self._code, items, strict=True)) if self._people_down else {}
         meaning, said = self._category_labels(by_name) if labeled else ({}, [])
         notes = [*(findings(self._tables, tuple(self._code)) if self._people_down else ()), *said]
@@ -310,16 +309,16 @@ class WideBuilder:
                 self._about.add(labels, others, table)
 
             def place(k: int, rows: NDArray[Any] = rows) -> Place:
-                return Place(table.name, table.columns[layout.columns[k % n]], int(rows[k // n]))
+                return table.name, table.columns[layout.columns[k % n]], int(rows[k // n])
 
             row = np.repeat(np.arange(self._n_rows, self._n_rows + len(labels), dtype=np.int32), n)
             column = np.tile(codes, len(labels))
             self._labels.append(labels.to_frame("label"))
             self._n_rows += len(labels)
             if self._people_down:
-                self._builder.add(Piece(row, column, values, place, n))
+                self._builder.add(row, column, values, place, n)
             else:
-                self._builder.add(Piece(column, row, values, place))
+                self._builder.add(column, row, values, place)
             if self._at_once and self._builder.n_waiting >= BLOCK_RESPONSES:
                 self._pack()
             start += height

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, person_chunks
-from spectral_irt.data.packing import limits_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import category_probabilities, sigmoid
 
@@ -110,7 +109,7 @@ class Popularity(Design):
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         counts = self.counts(rng, n_persons, n_items)
         weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
-        for start, stop in person_chunks(limits_of(counts), CHUNK):
+        for start, stop in person_chunks(np.append(0, np.cumsum(counts)), CHUNK):
             yield counts[start:stop], successive(rng, weights, counts[start:stop])
 
     def counts(self, rng: Rng, n_persons: int, n_items: int) -> Ints:

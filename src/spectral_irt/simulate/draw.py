@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data.block import Block, Floats, Thresholds, person_chunks
-from spectral_irt.data.categories import HIGHEST
-from spectral_irt.data.packing import limits_of, pack_block
+from spectral_irt.data.block import Block, Floats, Thresholds, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import HIGHEST
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.simulate.designs import Design, Items, as_count, as_design, check_spread
@@ -221,10 +220,11 @@ def _drawn(
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
     blocks: list[Block] = []
     for counts, item, category in plan.answered(streams[2], streams[3], Items(layout.cumulated(beta), a), theta):
-        slots, limits = (item << layout.bits) | category.astype(np.int32), limits_of(counts)
+        slots, limits = (item << layout.bits) | category.astype(np.int32), np.append(0, np.cumsum(counts))
         for start, stop in person_chunks(limits):
-            own = limits[start : stop + 1]
-            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], layout))
+            person = np.repeat(np.arange(stop - start), counts[start:stop])
+            rows = (person, slots[limits[start] : limits[stop]], None, None)
+            blocks.append(pack_block(rows, range(stop - start), layout))
     labels = (np.arange(n_items), np.arange(n_persons))
     responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)
     return Simulated(responses, beta, theta, a, plan)

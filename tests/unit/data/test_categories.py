@@ -9,7 +9,7 @@ import pytest
 import spectral_irt as si
 from reading import complaint, notes, read_text
 from spectral_irt import Responses, read, simulate
-from spectral_irt.data import builder, scoring
+from spectral_irt.data import builder, value_check
 from spectral_irt.data.categories import looks_ordered
 from spectral_irt.errors import OptionError, ResponseValueError, for_shell
 from spectral_irt.reading import frame
@@ -180,8 +180,8 @@ def test_a_fraction_is_named_before_whole_numbers(tmp_path, text, place, remedy)
 
 def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     """Not every value: there may be millions."""
-    looked, is_fraction = [], scoring.is_fraction
-    monkeypatch.setattr(scoring, "is_fraction", lambda text: looked.append(text) or is_fraction(text))
+    looked, is_fraction = [], value_check.is_fraction
+    monkeypatch.setattr(value_check, "is_fraction", lambda text: looked.append(text) or is_fraction(text))
     with pytest.raises(ResponseValueError):
         Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)), ordered=False)
     assert sorted(map(float, looked)) == [2, 3, 4]

@@ -14,10 +14,10 @@ import pytest
 from dense import AWKWARD, table_of
 from reading import save
 from spectral_irt import numerics, read, set_memory
-from spectral_irt.data import Responses, builder, packing
+from spectral_irt.data import Responses, builder
 from spectral_irt.data.block import person_chunks
-from spectral_irt.data.builder import Piece, ResponsesBuilder
-from spectral_irt.data.scoring import Place, Scoring
+from spectral_irt.data.builder import ResponsesBuilder
+from spectral_irt.data.scoring import Scoring
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import DuplicateResponseError, OutputError, ReadError
 from spectral_irt.reading import frame as tabular
@@ -80,10 +80,10 @@ def test_large_item_codes_survive():
 @pytest.mark.parametrize("bits", [1, 7])
 def test_an_item_that_no_slot_can_hold_is_refused(bits):
     last = (1 << (31 - bits)) - 1
-    held = packing.slots_of(np.array([0, last]), np.array([1, 1], dtype=np.uint8), bits)
+    held = builder.slots_of(np.array([0, last]), np.array([1, 1], dtype=np.uint8), bits)
     assert (held >> bits).tolist() == [0, last]
     with pytest.raises(ReadError, match=f"more than {last + 1:,} items"):
-        packing.slots_of(np.array([0, last + 1]), np.array([1, 1], dtype=np.uint8), bits)
+        builder.slots_of(np.array([0, last + 1]), np.array([1, 1], dtype=np.uint8), bits)
 
 
 def test_more_items_than_ordered_answers_can_have():
@@ -91,7 +91,7 @@ def test_more_items_than_ordered_answers_can_have():
     builder = ResponsesBuilder(scoring, "the data", list)
     item = np.array([0, 1 << (31 - scoring.bits)])
     with pytest.raises(ReadError, match="items, the most that answers in up to 128 categories can have"):
-        builder.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))
+        builder.add(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: ("the data", "q", k))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
-from spectral_irt.data.packing import IN_MEMORY
+from spectral_irt.data.builder import IN_MEMORY
 from spectral_irt.engine import LocalEngine
 from spectral_irt.engine import base as memory
 from spectral_irt.engine.base import Budget

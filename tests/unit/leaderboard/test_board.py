@@ -13,7 +13,7 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
-from spectral_irt.data.builder import turned
+from spectral_irt.data.responses import turned
 from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks

@@ -15,8 +15,7 @@ import numpy as np
 import scipy
 
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Thresholds, answered_items
-from spectral_irt.data.packing import limits_of, pack_block
+from spectral_irt.data.block import Floats, Thresholds, answered_items, pack_block
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict
@@ -148,4 +147,4 @@ def _redraw(
         p = category_probabilities(able, layout.cumulated(np.nan_to_num(beta))[item])
         category = np.minimum((chance[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1), layout.max_score[item])
     slots = (item << layout.bits) | category.astype(np.int32)
-    return pack_block(limits_of(np.bincount(person, minlength=block.n_persons)), slots, layout)
+    return pack_block((person, slots, None, None), range(block.n_persons), layout)

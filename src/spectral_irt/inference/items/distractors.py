@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.categories import BLANK, KEY, OTHER, RawAnswers
+from spectral_irt.data.categories import KEY, OTHER
 from spectral_irt.data.labels import positions
+from spectral_irt.data.scoring import BLANK, RawAnswers
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
 from spectral_irt.inference.items.classical import FEWEST, ItemAnalysis, rest_of, rises, runs
