@@ -45,7 +45,7 @@ def test_wald(answers, calibrations, split):
 def test_score_test_of_halves_and_hausman(answers, calibrations):
     same(*(ability_split(each, answers) for each in calibrations))
     for groups in (None, np.arange(600) % 2):
-        same(*(hausman(each, answers, groups) for each in calibrations))
+        same(*(hausman(answers, each.thresholds, groups) for each in calibrations))
 
 
 @pytest.mark.parametrize("model", ["pcm", "rsm"])

@@ -11,7 +11,7 @@ import pytest
 import spectral_irt
 from end_to_end.tables import WRITTEN, column, numbers, read_csv, record, wide
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
-from spectral_irt.analysis.record import NAMED_ITEMS, finding_record
+from spectral_irt.analysis.folder import NAMED_ITEMS, finding_record
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 

@@ -6,15 +6,15 @@ import copy
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
-from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, measured_parameters, run_checks
+from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, run_checks
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
-from spectral_irt.analysis.folder import Parts, affordable, result_tables, write_results
-from spectral_irt.analysis.record import fit_record
+from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
@@ -23,7 +23,7 @@ from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
-from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, compare_likelihoods, hausman
+from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausman
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.rest_score import restscore_columns
@@ -151,7 +151,8 @@ class Analysis(AnalysisOfRatings):
     def _conditional(self) -> Columns:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
         self._tell("fit of the items given the scores")
-        return conditional_statistics(self.responses, self.calibration.thresholds, given=self._given_score())
+        given = None if self._layout.binary else self._given_score()
+        return conditional_statistics(self.responses, self.calibration.thresholds, given=given)
 
     @once
     def _given_score(self) -> GivenScore:
@@ -224,11 +225,6 @@ class Analysis(AnalysisOfRatings):
             raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
         return inference.distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
 
-    @property
-    def _multiple_choice(self) -> bool:
-        """Whether answers were scored right or wrong with a key, so that options are known."""
-        return self._layout.binary and self.responses.raw is not None and bool(self.responses.raw.options)
-
     @once
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
@@ -238,7 +234,7 @@ class Analysis(AnalysisOfRatings):
                 found = self._distractors().findings
             except OptionError as error:
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
-        explained = {item for finding in found for item in finding.items}
+        explained = set().union(*map(attrgetter("items"), found))
         return found + classical.reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
     @of_items
@@ -267,7 +263,7 @@ class Analysis(AnalysisOfRatings):
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
         abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
-        return hausman(self.calibration, self.responses, self._labels(groups), seed=seed)
+        return hausman(self.responses, self._measured, self._labels(groups), seed)
 
     @once
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
@@ -276,7 +272,7 @@ class Analysis(AnalysisOfRatings):
         if self.facets or self.calibration.adaptive:
             return None
         with suppress(*UNTESTABLE):
-            return compare_likelihoods(self.responses, measured_parameters(self.calibration), groups)
+            return hausman(self.responses, self._measured, groups)
         return None
 
     @of_items
@@ -311,7 +307,7 @@ class Analysis(AnalysisOfRatings):
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
         if self.facets:
             return {}
-        return {name: self.dif(labels) for name, labels in parts.groups.items()}
+        return dict(zip(parts.groups, map(self.dif, parts.groups.values()), strict=True))
 
     @once
     def local_dependence(
@@ -368,9 +364,10 @@ class Analysis(AnalysisOfRatings):
 
         return Plots(self)
 
-    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
-        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, adaptive=self.calibration.adaptive, **wanted)
+    parts = wanted_parts
+    tables = result_tables
+    record = fit_record
+    write = write_results
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
@@ -382,37 +379,20 @@ class Analysis(AnalysisOfRatings):
             found += self.checks(parts).findings
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
-        for one in self._grouped(parts).values():
-            found += one.findings
+        for dif in self._grouped(parts).values():
+            found += dif.findings
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
         words = self._words
-        told = [replace(one, sentence=words(one.sentence), remedy=words(one.remedy)) for one in found]
-        return (*told, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
-
-    def tables(self, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
-        """The tables by the names of their files: every one, or those that `write` writes by default."""
-        return result_tables(self, parts or self.parts(writing=True), every)
-
-    def record(self, parts: Parts | None = None) -> dict[str, Any]:
-        """What was computed, how, and what came of it: the content of `fit.json`."""
-        return fit_record(self, parts or self.parts(writing=True))
+        for k, one in enumerate(found):
+            found[k] = replace(one, sentence=words(one.sentence), remedy=words(one.remedy))
+        return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
 
     def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:
         """The text that `spectral-irt fit` prints."""
         from spectral_irt.analysis.summary import summary_text
 
         return summary_text(self, parts or self.parts(), width)
-
-    def write(
-        self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False, every: bool = False
-    ) -> list[Path]:
-        """Write the results to a folder as CSV (and Parquet), or to a workbook ("results.xlsx").
-
-        Items, people, scores, what `parts` asks for (groups, cuts, ranks) and `fit.json`; with `every`, and always in a
-        workbook, also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...).
-        """
-        return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet, every=every)
 
     def report(
         self,

@@ -8,12 +8,12 @@ alarm on good data far more rarely.) When one of the five alarms, likely causes 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of, once
-from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
@@ -50,7 +50,7 @@ class Checks:
     @property
     def alarmed(self) -> bool:
         """Whether any check says that something is wrong."""
-        return any(finding.severity == "warning" for finding in self.findings)
+        return "warning" in map(attrgetter("severity"), self.findings)
 
     def sentence(self) -> str:
         """Everything in one line."""
@@ -134,7 +134,7 @@ def run_checks(study: Analysis, bootstrap: int, sample: int | None, persons: boo
     study._tell("person misfit")
     own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
     known = (study.abilities("wle"), study._person_fit("wle")) if persons and own else None
-    people = person_misfit(responses, measured_parameters(calibration), known=known)
+    people = person_misfit(responses, study._measured, known=known)
     misfit = bool((columns["misfit"] != "").any())
     findings = [misfit_finding(columns, bootstrap)] if misfit else []
     for found in (halves, shared, people):
@@ -151,11 +151,6 @@ def run_checks(study: Analysis, bootstrap: int, sample: int | None, persons: boo
     if len(blind) and not misfit:
         findings.append(_not_visible(columns, limits, blind))
     return Checks(columns, halves, shared, people, limits, bootstrap, tuple(findings))
-
-
-def measured_parameters(calibration: Calibration) -> Floats:
-    """Difficulties, or thresholds, of the items that rest on answers; NaN for the others."""
-    return np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
 
 
 def _not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:

@@ -56,12 +56,6 @@ def of_items(method: M) -> M:
 class AnalysisOfRatings(AnalysisOfPeople):
     """What an analysis says about raters and other facets, where answers are ratings."""
 
-    @property
-    def facets(self) -> tuple[str, ...]:
-        """The facets of ratings beside the items, such as "rater"; none where answers are answers."""
-        found = self.calibration.facets
-        return () if found is None else tuple(found.of)
-
     def _facet(self, name: str | None) -> str:
         """This facet, or the only one."""
         if name is None and len(self.facets) == 1:

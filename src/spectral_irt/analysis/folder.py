@@ -1,21 +1,34 @@
-"""A folder of results: which parts of an analysis are wanted and can be afforded, which tables they make, and how these
-are written."""
+"""A folder of results: which parts of an analysis are wanted and can be afforded, which tables they make, the record of
+what was fitted, how, and what came of it (fit.json), and how these are written."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import os
+import platform
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt import __version__
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.analysis.people import with_measures
+from spectral_irt.analysis.people import rows_of, with_measures
 from spectral_irt.data import Finding, Responses
-from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.data.block import Floats
+from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_shell
+from spectral_irt.estimators.base import ADAPTIVE, FIXED
+from spectral_irt.estimators.by_name import named
 from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
@@ -37,8 +50,11 @@ TABLES = (
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
-# What a fit may write, the record last.
-RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)
+RESULTS = (*map(".".join, product(TABLES, ("csv", "parquet"))), RECORD)  # what a fit may write, the record last
+SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
+NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
+COLUMNS_LEFT_OUT = ("attribute_columns", "total_columns", "unlike_columns", "not_in_key")  # codes of findings
+COUNTED_AS_WRONG = ("blanks_count_as_wrong", "options_like_codes", "spelled_unlike_key")
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
@@ -96,64 +112,64 @@ class Parts:
     notes: tuple[Finding, ...] = ()
 
 
-def affordable(
-    responses: Responses,
-    *,
-    persons: bool | None = None,
-    fit: bool | None = None,
-    writing: bool = False,
-    adaptive: bool = False,
-    **rest: Any,
+def wanted_parts(
+    study: Analysis, *, persons: bool | None = None, fit: bool | None = None, writing: bool = False, **rest: Any
 ) -> Parts:
-    """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
-    by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
-    notes: tuple[Finding, ...] = ()
-    if responses.facets is not None:
+    """What a summary or the files hold besides the items: fields of `Parts` as asked; where nothing was said, what does
+    not take long or is to be written."""
+    responses = study.responses
+    if study.facets:
         if fit or rest.get("top") is not None:
             raise OptionError("of ratings there is the fit of items and of raters; and no ranks; ask for neither.")
         return Parts(persons=True, fit=False, item_analysis=False, **({"scores": writing} | rest))
+    by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
+    notes: tuple[Finding, ...] = ()
     if fit is None:
         fit = by_default
-        if fit and adaptive:
+        if fit and study.calibration.adaptive:
             fit, notes = False, (CHOSEN,)
         elif fit and responses.pair_work > LONG:
             fit, notes = False, (TOO_LONG,)
     persons = by_default if persons is None else persons
-    asked = {"scores": persons and writing, **rest}
-    return Parts(persons=persons, fit=fit, item_analysis=by_default, notes=notes, **asked)
+    return Parts(
+        persons=persons, fit=fit, item_analysis=by_default, notes=notes, **{"scores": persons and writing, **rest}
+    )
 
 
-def result_tables(study: Analysis, parts: Parts, every: bool = True) -> dict[str, Columns]:
-    """The tables of an analysis by the names of their files, in the order of `TABLES`; `MORE` only with `every`."""
-    calibration, categories = study.calibration, not study.responses.thresholds.binary
-    scale, fit, items = calibration.scale, {}, calibration.item_columns()
-    if calibration.facets is not None:  # what is about answers to items is not about ratings
+def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
+    """The tables by the names of their files, in the order of `TABLES`: every one, or those that `write` writes by
+    default."""
+    parts = parts or study.parts(writing=True)
+    calibration, scale = study.calibration, study.calibration.scale
+    items = calibration.item_columns()
+    if study.facets:  # what is about answers to items is not about ratings
         items = dict(study._rated_items())
         parts = replace(parts, fit=False, item_analysis=False, top=None, covariates=None)
-    if parts.fit:
-        fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
-        items |= {name: fit[name] for name in OF_FIT}
+    fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample) if parts.fit else {}
+    for name in OF_FIT if parts.fit else ():
+        items[name] = fit[name]
     if parts.item_analysis:
         items["item_rest"] = study._classical().item_rest
     if parts.fit:
         items["misfit"] = fit["misfit"]
     tables = {"items": with_measures(items, "difficulty", scale)}
-    if categories:
+    if not calibration.layout.binary:
         tables["thresholds"] = with_measures(calibration.own_items.threshold_columns(), "threshold", scale)
     if parts.persons:
         tables |= study._people_tables(parts, every)
-    tables |= study._facet_tables(parts)
+    if study.facets:
+        tables |= study._facet_tables(parts)
     if parts.fit and every:
         tables["item_fit"] = fit
-        if categories and (curves := study._curves()):
+        if not calibration.layout.binary and (curves := study._curves()):
             tables["curves"] = curves
     if parts.item_analysis and every:
         tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
         if study._multiple_choice and not refused:
             tables["distractors"] = columns_of(study.distractors)
-    grouped = study._grouped(parts)
-    if grouped:
+    if parts.groups and not study.facets:
+        grouped = study._grouped(parts)
         tables["dif"] = _contrasts(grouped)
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
@@ -174,10 +190,180 @@ def _contrasts(grouped: Mapping[str, Differential], which: str = "contrasts") ->
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
+def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
+    """What was computed, how, and what came of it, to know what a calibration is and to do it again: the content of
+    `fit.json`."""
+    parts = parts or study.parts(writing=True)
+    responses, calibration = study.responses, study.calibration
+    made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
+    model, estimator = named(made.estimator)
+    digest: str | None = None
+    with suppress(AnswersStayError):
+        digest = responses.digest()
+    compared = []
+    for column, dif in study._grouped(parts).items():
+        compared.append({"column": column, **dif.to_dict()})
+    return {
+        **record_head(),
+        "outputs": [],
+        "model": model,
+        "estimator": estimator,
+        "settings": dict(made.settings),
+        "trait": study.trait,
+        "design": ADAPTIVE if calibration.adaptive else FIXED,
+        "input": {"source": responses.source},
+        "counts": {
+            **counts_of(responses),
+            "thresholds": calibration.own_items.layout.n_entries,
+            "items_with_estimate": int(calibration.own_items.known.sum()),
+            "items_anchored": int(calibration.anchored.sum()),
+        },
+        "data_digest": digest,
+        "iterations": made.iterations,
+        "residual": made.residual,
+        "contraction": made.contraction,
+        "solver": made.solver,
+        "loglik": made.loglik,
+        "regularization": None if prior is None else asdict(prior),
+        "se_method": made.se_method,
+        "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
+        **_found(study, parts),
+        "populations": study.populations(),
+        "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
+        "dif": compared if len(compared) > 1 else compared[0] if compared else None,
+        "facets": study._facet_record() if study.facets else None,
+        "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
+        "findings": list(map(finding_record, study.findings(parts))),
+    }
+
+
+def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
+    """Of the record: what was found about people, and how well the model fits; None of what was not asked for."""
+    found: dict[str, Any] = dict.fromkeys(
+        ("persons", "reliability", "forms", "cuts", "item_fit", "model_test", "conditional_against_marginal")
+    )
+    if parts.persons:
+        drawn = study.ability == "pv"
+        columns = columns_of(study.persons, "eap" if drawn else None)
+        found["persons"] = persons_record(columns, study.ability, study.weights)
+        if drawn:
+            given = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
+            found["persons"]["plausible_values"] = given
+        found["reliability"] = asdict(study.reliability())
+    if parts.scores:
+        forms = study.forms()
+        number = {"forms": len(forms.items), "people_on_forms": forms.n_on_forms, "sets_of_items": forms.n_sets}
+        found["forms"] = number
+    if parts.cuts:
+        found["cuts"] = rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw))
+    if not parts.fit:
+        return found
+    fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+    judged = np.isfinite(fit["infit_conditional"])
+    found["item_fit"] = {"bootstrap": parts.bootstrap, "judged": int(judged.sum())}
+    for word in ("underfit", "overfit"):
+        found["item_fit"][word] = int(np.sum(fit["misfit"] == word))
+    for name in ("infit_conditional", "outfit_conditional"):
+        found["item_fit"][f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
+    test, against = study.quick_model_test(), study._quick_hausman(parts.populations)
+    if test is not None:
+        groups = {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])}
+        found["model_test"] = {**test.to_dict(), "groups": groups, "items_compared": len(test.z)}
+    if against is not None:
+        size = {"size": against.size, "in_errors": against.in_errors, "stretch": against.stretch}
+        number = {"people_compared": against.n_people, "items_compared": against.n_items}
+        found["conditional_against_marginal"] = {**against.to_dict(), **size, **number}
+    return found
+
+
+def record_head() -> dict[str, Any]:
+    """How every record begins."""
+    versions = {"spectral_irt": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "polars"):
+        versions[name] = version(name)
+    return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions}
+
+
+def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The SHA-256 of every local file among these, or in a folder among these; what is no file (a pattern, standard
+    input, a store) has none."""
+    found: dict[str, str] = {}
+    for given in files:
+        name = os.fspath(given)
+        inside = sorted(os.path.join(name, each) for each in os.listdir(name)) if os.path.isdir(name) else [name]
+        for file in inside:
+            with suppress(OSError):
+                at = os.stat(file)
+                if stat.S_ISREG(at.st_mode):
+                    found[file] = _digest(os.path.abspath(file), at.st_size, at.st_mtime_ns)
+    return found
+
+
+@lru_cache(maxsize=1000)  # a record may be asked for several times
+def _digest(file: str, size: int, changed: int) -> str:
+    with open(file, "rb") as content:
+        return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def counts_of(responses: Responses) -> dict[str, int | None]:
+    """How much data there is (of ratings also `combinations` of items and raters), and what reading did to them."""
+    counts: dict[str, int | None] = {"persons": responses.n_persons, "items": responses.n_items}
+    counts["responses"] = responses.n_responses
+    if responses.facets is not None:
+        counts |= {"items": len(responses.facets.items), "combinations": responses.n_items}
+    counts["thresholds"] = responses.thresholds.n_entries
+    counts["right"] = int(responses.item_scores.sum()) if responses.thresholds.binary else None
+    left = dict.fromkeys(("repeats_left_out", "columns_left_out", "counted_as_wrong"), 0)
+    for note in responses.notes:
+        if note.code in COLUMNS_LEFT_OUT:
+            left["columns_left_out"] += len(note.items)
+        elif note.code in COUNTED_AS_WRONG:
+            left["counted_as_wrong"] += note.number
+        elif note.code == "repeats_left_out":
+            left[note.code] += note.number
+    return {**counts, **left}
+
+
+def persons_record(persons: Columns, ability: str, weights: Floats | None = None) -> dict[str, Any]:
+    """How many people there are of which kind, and where they are."""
+    n, score, measured = persons["n"], persons["score"], persons["ability"]
+    known = np.isfinite(measured)
+    mean = sd = None
+    if known.any():
+        mean, sd = mean_and_sd(measured[known], None if weights is None else weights[known])
+    return {
+        "ability": ability,
+        "with_ability": int(known.sum()),
+        "without_answers": int(np.sum(n == 0)),
+        "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
+        "all_wrong": int(np.sum((n > 0) & (score == 0))),
+        "mean": mean,
+        "sd": sd if known.sum() > 1 else None,
+    }
+
+
+def finding_record(finding: Finding) -> dict[str, Any]:
+    """A finding as data; a long list of items is cut, and `n_items` tells how many there are."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "sentence": for_shell(finding.sentence),
+        "remedy": for_shell(finding.remedy),
+        "n_items": len(finding.items),
+        "items": list(finding.items[:NAMED_ITEMS]),
+    }
+
+
 def write_results(
-    study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False, every: bool = False
+    study: Analysis, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False, every: bool = False
 ) -> list[Path]:
-    """The tables of an analysis and its record, complete or not at all; their paths. A workbook has every table."""
+    """Write the results to a folder as CSV (and Parquet), or to a workbook ("results.xlsx"), complete or not at all;
+    their paths.
+
+    Items, people, scores, what `parts` asks for (groups, cuts, ranks) and `fit.json`; with `every`, and always in a
+    workbook, also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...).
+    """
+    folder, parts = Path(folder), parts or study.parts(writing=True)
     if parquet and is_workbook(folder):
         raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
     tables, record = study.tables(parts, every=every or is_workbook(folder)), study.record(parts)
@@ -218,18 +404,20 @@ def result_paths(
         return [place], []
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours = written_with(place / record)
-    possible = [*RESULTS[:-1], *sorted(ours - set(RESULTS) - {record}), record]
-    present = [place / name for name in possible if (place / name).exists()]
-    foreign = [path.name for path in present if path.name not in ours]
+    ours, targets, stale, foreign = written_with(place / record), [], [], []
+    for table in tables:
+        targets += [place / f"{table}.csv", *([place / f"{table}.parquet"] if parquet else ())]
+    targets.append(place / record)
+    for name in (*RESULTS[:-1], *sorted(ours - {*RESULTS, record}), record):
+        if (place / name).exists():
+            foreign += [] if name in ours else [name]
+            stale += [] if place / name in targets else [place / name]
     if foreign:
         raise OutputError(
             f"{str(place)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
             "another directory, or move it away. Nothing was written."
         )
-    kinds = ("csv", "parquet") if parquet else ("csv",)
-    targets = [place / f"{table}.{kind}" for table in tables for kind in kinds] + [place / record]
-    return targets, [path for path in present if path not in targets]
+    return targets, stale
 
 
 def written_with(record: Path) -> set[str]:

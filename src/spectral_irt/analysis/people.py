@@ -14,7 +14,7 @@ from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats, Thresholds
+from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
@@ -85,14 +85,15 @@ class AnalysisOfPeople:
         self._clustered: Clustered | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
         self._lock = threading.RLock()
+        self._layout = layout = self.responses.thresholds  # which thresholds belong to which item
+        raw = self.responses.raw
+        self._multiple_choice = layout.binary and raw is not None and bool(raw.options)  # scored with a key
+        own = calibration.measured[calibration.layout.item]
+        self._measured: Floats = np.where(own, calibration.thresholds, np.nan)  # of items that rest on answers
+        self.facets = () if calibration.facets is None else tuple(calibration.facets.of)
         persons, weights = getattr(estimator, "weighted_", None) or (None, None)
         same = persons is not None and np.array_equal(persons, self.responses.persons)
         self.weights: Floats | None = weights if same else None
-
-    @property
-    def _layout(self) -> Thresholds:
-        """Which thresholds belong to which item."""
-        return self.responses.thresholds
 
     @property
     def _words(self) -> Words:
@@ -236,7 +237,7 @@ class AnalysisOfPeople:
     @once
     def _scores(self) -> Columns:
         self._tell("tables of scores")
-        return score_columns(self._test_form(), self.forms(), self.abilities())
+        return score_columns(Form(self.calibration.thresholds, self._layout), self.forms(), self.abilities())
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
@@ -268,10 +269,6 @@ class AnalysisOfPeople:
             found: Floats = form()
             return found
         return None
-
-    def _test_form(self) -> Form:
-        """The form with all items: what its total scores say."""
-        return Form(self.calibration.thresholds, self._layout)
 
     def rescale(self, mean: float, sd: float) -> Self:
         """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
@@ -332,7 +329,7 @@ class AnalysisOfPeople:
         raw : bool
             The cuts are raw scores on the whole test, each standing for the ability that `scores()` gives it.
         """
-        test, scale, found = self._test_form(), self.calibration.scale, self.abilities()
+        test, scale, found = Form(self.calibration.thresholds, self._layout), self.calibration.scale, self.abilities()
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
         columns = self._classes(at)
         named = np.concatenate([[np.nan], given, [np.nan]])
@@ -342,7 +339,8 @@ class AnalysisOfPeople:
     @once
     def _classes(self, at: Floats) -> Columns:
         self._tell("classes of people")
-        return cut_columns(self._test_form(), self.responses, at, self.abilities(), self.forms(), self._population())
+        test = Form(self.calibration.thresholds, self._layout)
+        return cut_columns(test, self.responses, at, self.abilities(), self.forms(), self._population())
 
     def _population(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""
@@ -354,14 +352,11 @@ class AnalysisOfPeople:
     def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""
         tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
-        rated = self.calibration.facets is not None
-        if rated:
+        if self.facets:
             tables["persons"]["fair_average"] = fair_average(self.calibration, tables["persons"]["ability"])
-        if parts.scores and not rated:  # what a score means depends on who rated
-            tables["scores"] = columns_of(self.scores)
-        if parts.scores and not rated and every:
-            forms = self.forms()
-            if not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
+        elif parts.scores:  # what a score means depends on who rated
+            tables["scores"], forms = columns_of(self.scores), self.forms()
+            if every and not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
         if parts.scores and every:
             tables["unexpected"] = columns_of(self.unexpected_answers)
@@ -369,7 +364,10 @@ class AnalysisOfPeople:
             tables["groups"] = columns_of(self.group_means, parts.described)
         if parts.cuts:
             tables["cuts"] = columns_of(self.cuts, parts.cuts, raw=parts.cut_raw)
-        return {name: table for name, table in tables.items() if name == "persons" or len(next(iter(table.values())))}
+        for name in list(tables)[1:]:
+            if not len(next(iter(tables[name].values()))):
+                del tables[name]
+        return tables
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

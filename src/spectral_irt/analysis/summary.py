@@ -68,9 +68,10 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     if lines:
         show_lines(out, lines)
         say(out)
-    for table in people_tables(study, parts, out.width):
-        say(out, table)
-        say(out)
+    if parts.described or parts.cuts:
+        for table in people_tables(study, parts, out.width):
+            say(out, table)
+            say(out)
     say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
     shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
     if shown:

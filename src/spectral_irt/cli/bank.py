@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from rich.text import Text
 
-from spectral_irt.analysis.folder import result_paths
-from spectral_irt.analysis.record import counts_of, file_digests, persons_record
+from spectral_irt.analysis.folder import counts_of, file_digests, persons_record, result_paths
 from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks

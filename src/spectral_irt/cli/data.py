@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from spectral_irt.analysis.record import counts_of
+from spectral_irt.analysis.folder import counts_of
 from spectral_irt.cli.options import Answers, Call, Files, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.errors import OptionError, check_option

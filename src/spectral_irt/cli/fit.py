@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.text import Text
 
-from spectral_irt.analysis.record import counts_of
+from spectral_irt.analysis.folder import counts_of
 from spectral_irt.analysis.summary import show_summary
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
@@ -17,7 +17,7 @@ from spectral_irt.cli.options import Answers, Call, Files, is_database
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.engine import LocalEngine
 from spectral_irt.estimators.spectral_steps import spectral_fit
-from spectral_irt.inference.groups.hausman import UNTESTABLE, compare_likelihoods
+from spectral_irt.inference.groups.hausman import UNTESTABLE, hausman
 from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
 from spectral_irt.text import and_list, printable
@@ -114,7 +114,7 @@ def _look_at(job: FitJob, mode: Mode) -> None:
         if method.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")
             with suppress(*UNTESTABLE):
-                test = compare_likelihoods(responses, found.thresholds, of.get(method.population_by or ""))
+                test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     findings = [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
 

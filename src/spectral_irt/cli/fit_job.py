@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.facets import file_name
-from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, result_paths, write_result
-from spectral_irt.analysis.record import file_digests
+from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, file_digests, result_paths, write_result
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
 from spectral_irt.cli.options import Answers, Call, changed
@@ -254,7 +253,8 @@ class FitJob:
             self.parts = parts = self._parts(study, of)
             self.study = study = study if results.scale is None else study.rescale(*results.scale)
             part_lines(study, parts)
-            people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
+            if parts.described or parts.cuts:
+                people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is written
             study.findings(parts)
             every = results.every_table or (results.output is not None and is_workbook(results.output))
             self.tables = study.tables(parts, every=every) if results.output is not None else {}

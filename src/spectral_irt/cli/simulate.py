@@ -15,7 +15,7 @@ from rich.text import Text
 
 from spectral_irt import datasets
 from spectral_irt import simulate as draw
-from spectral_irt.analysis.record import counts_of
+from spectral_irt.analysis.folder import counts_of
 from spectral_irt.cli.fit import calibrate
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results

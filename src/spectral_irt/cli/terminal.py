@@ -194,7 +194,7 @@ class Mode:
 
 def whole_record(record: dict[str, Any], findings: Iterable[Finding]) -> dict[str, Any]:
     """A record with what every record has: the program, and the findings."""
-    from spectral_irt.analysis.record import finding_record, record_head
+    from spectral_irt.analysis.folder import finding_record, record_head
 
     found = {**record_head(), **record}
     return {**found, "findings": found.get("findings", [finding_record(finding) for finding in findings])}

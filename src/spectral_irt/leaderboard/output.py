@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from spectral_irt.analysis.folder import written_with
-from spectral_irt.analysis.record import finding_record, record_head
+from spectral_irt.analysis.folder import finding_record, record_head, written_with
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.files import write_each
 from spectral_irt.leaderboard.findings import markdown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.analysis.record import finding_record
+from spectral_irt.analysis.folder import finding_record
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
 from spectral_irt.plots.base import Display

@@ -9,7 +9,7 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt.errors import DesignError, OptionError, for_shell
 from spectral_irt.estimators.population import marginal_scores, normal_population, posteriors
-from spectral_irt.inference.groups.hausman import MOST_THRESHOLDS, compare_likelihoods, forms_follow_ability
+from spectral_irt.inference.groups.hausman import MOST_THRESHOLDS, forms_follow_ability, hausman
 
 
 @pytest.mark.parametrize("categories", [2, 4])
@@ -74,7 +74,7 @@ def test_groups_explain_a_vertical_scale(categories):
 @pytest.mark.slow
 def test_of_very_much_a_sample_is_compared():
     answers = si.simulate.rasch(3000, MOST_THRESHOLDS + 50, design="sampled", p=0.15, seed=6).responses
-    test, again = (compare_likelihoods(answers, np.zeros(answers.n_items)) for _ in range(2))
+    test, again = (hausman(answers, np.zeros(answers.n_items)) for _ in range(2))
     assert test.n_items == MOST_THRESHOLDS
     assert test.n_people < 2500
     assert test.p == again.p > 0.001
@@ -85,7 +85,7 @@ def test_too_little_to_tell(categories):
     few = si.simulate.partial_credit(30, 10, categories=categories, seed=1).responses
     start = np.zeros(few.thresholds.n_entries)
     with pytest.raises(DesignError, match="needs 50 and 3 items"):
-        compare_likelihoods(few, start)
+        hausman(few, start)
     assert si.ConditionalPartialCredit().fit(few).analyse(few)._quick_hausman(None) is None
     with pytest.raises(OptionError, match="`design` is 'random'"):
         si.MarginalPartialCredit().fit(few, design="random")
@@ -106,7 +106,7 @@ def test_level():
     for options, seed in product(designs, range(50)):
         draw = si.simulate.partial_credit if "categories" in options else si.simulate.rasch
         answers = draw(**options, seed=seed).responses
-        tests.append(compare_likelihoods(answers, np.zeros(answers.thresholds.n_entries)))
+        tests.append(hausman(answers, np.zeros(answers.thresholds.n_entries)))
     p = np.array([test.p for test in tests])
     assert np.mean(p < 0.05) < 0.096
     assert 0.35 < np.mean(p < 0.5) < 0.65

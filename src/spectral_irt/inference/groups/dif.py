@@ -106,6 +106,23 @@ class Differential:
         """Whether it was asked, of any item, if its difference depends on ability."""
         return bool(np.isfinite(self.contrasts.get("interaction_p", np.empty(0))).any())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data; the class of an item is its highest among the rows of the table."""
+        m, named = len(self.items["item"]), {finding.code: len(finding.items) for finding in self.findings}
+        classes = self.contrasts["class"].reshape(-1, m).max(axis=0)
+        return {
+            "reference": self.reference,
+            "groups": dict(zip(self.groups.names, self.groups.sizes.tolist(), strict=True)),
+            "statistic": self.test.statistic,
+            "df": self.test.df,
+            "p": self.test.p,
+            "items_compared": m,
+            "anchors": len(self.anchors),
+            "classes": {letter: int(np.sum(classes == letter)) for letter in "ABC"},
+            "flagged": named.get("differential_items", 0),
+            "nonuniform": named.get("nonuniform_items", 0) if self.nonuniform_tested else None,
+        }
+
     def __repr__(self) -> str:
         flags = self.items["class"]
         counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import scipy
 
-from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
@@ -77,16 +76,13 @@ class HausmanTest(Result):
     n_items: int
 
 
-def hausman(calibration: Calibration, responses: Responses, groups: Any = None, *, seed: int = 0) -> HausmanTest:
-    """Test conditional against marginal difficulties, or thresholds; with `groups`, a label for each person, abilities
-    are normal in each group. The seed draws samples where there are more than 500 thresholds or 50,000 responses.
+def hausman(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
+    """Test conditional against marginal difficulties, or thresholds, from any rough ones, NaN for items to be left out;
+    data that do not allow it: `UNTESTABLE`.
+
+    With `groups`, a label for each person, abilities are normal in each group. The seed draws samples where there are
+    more than 500 thresholds or 50,000 responses.
     """
-    measured = calibration.measured[calibration.layout.item]
-    return compare_likelihoods(responses, np.where(measured, calibration.thresholds, np.nan), groups, seed)
-
-
-def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
-    """`hausman` from any rough thresholds, NaN for items to be left out; data that do not allow it: `UNTESTABLE`."""
     people, populations, start, share = _sample(responses, start, groups, seed)
     layout = people.thresholds
     n = int(people.informative.sum())
