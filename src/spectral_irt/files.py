@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -67,6 +68,10 @@ def all_or_nothing(
     try:
         for directory in {target.parent for target in targets}:
             remove_leftovers(directory)
+        for folder in folders:
+            near = next(above for above in (folder.absolute(), *folder.absolute().parents) if above.exists())
+            with naming(folder):
+                tempfile.TemporaryFile(dir=near).close()
         for target in targets:
             with naming(target):
                 for above in (*reversed(target.parent.parents), target.parent):

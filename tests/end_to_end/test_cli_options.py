@@ -205,6 +205,9 @@ def test_every_command_that_computes_is_quiet_or_gives_a_record(cli, bank):
         assert cli(f"{line} --strict -q").code in (0, 3), line
     assert len(json.loads(cli.ok("score models.csv --bank short --json"))["models"]) == 40
     cli.refused("score models.csv --bank short --ability nonsense", "--ability is 'nonsense'")
+    cli.refused("score models.csv --bank short --seed 1", "--seed")
+    cli.refused("score models.csv --bank short --ability eap", "--ability is for a bank")
+    cli.refused("shortlist models.csv --size 60", "a short list has from 2 to 59 prompts")
 
 
 def test_warnings_of_python_are_as_before_after_a_command(cli, lsat):

@@ -1,12 +1,14 @@
 """`spectral-irt fit` on answers in ordered categories."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from end_to_end.tables import column, contents, numbers, read_csv, record
+from spectral_irt import SpectralPartialCredit
 from spectral_irt.reading import wide_builder
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -161,6 +163,7 @@ def test_clusters_populations_and_weights_go_with_ordered_answers(cli, options):
     [
         ("--model pcm -o a.xlsx --parquet", "-o names a workbook"),
         ("--model rsm --anchors b", "leave out --model"),
+        ("--model pcm --bank x --plots x", "a bank has a folder of its own"),
         ("--model pcm --threshold 1", "--threshold"),
         ("--model pcm --estimator jml", "estimator is 'jml'"),
         ("--model 2pl", "--model is '2pl'"),
@@ -170,6 +173,30 @@ def test_clusters_populations_and_weights_go_with_ordered_answers(cli, options):
 def test_what_is_not_for_ordered_answers_is_said(cli, options, says):
     cli.refused(f"fit {SCALE8} {options}", says)
     assert contents() == {}
+
+
+def test_a_place_that_cannot_be_written_is_said_before_the_work(cli, monkeypatch):
+    monkeypatch.setattr(SpectralPartialCredit, "fit", None)
+    Path("file").write_text("mine")
+    for place in ("-o file/out", "--report file/r.html", "--plots file/p", "--bank file/b"):
+        cli.refused(f"fit {SCALE8} {place}", "a part of the path is a file")
+
+
+def test_answers_of_a_log_of_a_query_and_of_the_largest_part_are_those_of_the_table(cli):
+    pl.read_csv(SCALE8).with_row_index("person").write_csv("a.csv")
+    log = pl.read_csv("a.csv").unpivot(index="person", variable_name="item", value_name="response").with_columns(t=2)
+    pl.concat([log, log[:300].with_columns(response=4 - pl.col("response"), t=1)]).write_csv("log.csv")
+    others = log.filter(pl.col("item") != "q1").with_columns(pl.col("person") + 1000, item="x" + pl.col("item"))
+    pl.concat([log, others]).write_csv("apart.csv")
+    with sqlite3.connect("a.db") as database:
+        database.execute("CREATE TABLE a (person, item, response)")
+        database.executemany("INSERT INTO a VALUES (?, ?, ?)", log.drop("t").rows())
+    cli.ok("fit a.csv -q --skip fit -o whole")
+    query = "sqlite:a.db --sql 'SELECT * FROM a'"
+    for line in ("log.csv --duplicates last:t", query, "apart.csv --largest-component"):
+        cli.ok(f"fit {line} -q --skip fit -o out")
+        found, expected = (numbers(f"{folder}/thresholds.csv", "threshold") for folder in ("out", "whole"))
+        assert found == pytest.approx(expected, abs=1e-9), line
 
 
 def test_codes_for_missing_answers_are_not_categories(cli):

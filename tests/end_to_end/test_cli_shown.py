@@ -47,6 +47,16 @@ def test_an_ordinary_test_is_shown_whole_with_its_fit(cli):
         assert [line.split()[0], *line.split()[-3:]] == [item["item"], *(f"{number:.2f}" for number in numbers)]
 
 
+def test_a_few_models_are_ranked_by_points_too(cli):
+    model, prompt, points = simulate.partial_credit(6, 90, categories=3, seed=3).responses.answers()
+    pl.DataFrame({"model": model, "prompt": prompt, "response": points.astype(int)}).write_csv("log.csv")
+    lines = [line.split() for line in cli("fit log.csv -o out").out.splitlines()]
+    head = next(k for k, words in enumerate(lines) if words[:3] == ["model", "rank", "interval"])
+    persons = sorted(read_csv("out/persons.csv"), key=lambda row: -float(row["ability"]))
+    for words, row in zip(lines[head + 1 : head + 7], persons, strict=True):
+        assert [words[0], words[-2]] == [row["person"], row["score"]]
+
+
 def test_models_are_called_models_and_a_few_are_ranked_before_the_prompts(cli):
     data = simulate.rasch(6, 200, ability=np.linspace(-1, 1, 6), seed=3).responses
     model, prompt, right = data.answers()
@@ -106,9 +116,10 @@ def process(*args, cwd, **options):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)
 
 
-def test_labels_are_whole_when_piped(tmp_path):
+@pytest.mark.parametrize("categories", [2, 3])
+def test_labels_are_whole_when_piped(tmp_path, categories):
     labels = [f"{'the-same-long-beginning-' * 3}{k}" for k in range(6)]
-    wide(tmp_path / "a.csv", np.random.default_rng(1).integers(0, 2, (60, 6)), labels)
+    wide(tmp_path / "a.csv", np.random.default_rng(1).integers(0, categories, (60, 6)), labels)
     plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
     out = process("fit", "a.csv", cwd=tmp_path, env=plain).stdout
     assert all(f"\n{label} " in out for label in labels)

@@ -61,7 +61,8 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
         say(out, Text(study._words(PEOPLE), style="dim"))
         word = one(study.responses.words[0])
         given: dict[str, Any] = {"name": word, "whole": out.whole, "words": study._words}
-        say(out, person_table(columns_of(study.person_ranking), out.width, **given))
+        points = not study.responses.thresholds.binary
+        say(out, person_table(columns_of(study.person_ranking), out.width, points=points, **given))
         say(out)
     _show_items(out, study, parts)
     lines = part_lines(study, parts)

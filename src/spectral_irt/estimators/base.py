@@ -135,7 +135,8 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
         return ()
     if found.covariance is not None and found.facets is None:
         c = found.covariance
-        variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
+        with np.errstate(invalid="ignore"):  # infinite where nothing links the item: then it may be chance
+            variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
     else:
         variance = se[upper] ** 2 + se[upper - 1] ** 2
     beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))

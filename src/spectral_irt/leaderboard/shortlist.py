@@ -140,7 +140,7 @@ class ShortList:
         answers = source.answers
         most = answers.n_items - 1
         if isinstance(items, bool) or items != int(items) or not 2 <= items <= most:
-            raise OptionError(f"`items` is {items!r}; it is a number from 2 to {most:,}, all prompts but one.")
+            raise OptionError(f"a short list has from 2 to {most:,} prompts, all but one at most, and not {items!r}.")
         whole = np.flatnonzero(answers.counts == answers.n_items)
         if len(whole) < LEAST:
             raise DesignError(

@@ -351,7 +351,7 @@ def test_too_few_models_too_many_prompts_and_answers_missing():
     with pytest.raises(DesignError, match="10 models answered every prompt"):
         ShortList.choose(Responses.from_wide(answers_of(10, 60, seed=1)), 10)
     answers = Responses.from_wide(answers_of(25, 60, seed=1))
-    with pytest.raises(OptionError, match="from 2 to 59"):
+    with pytest.raises(OptionError, match="a short list has from 2 to 59 prompts, all but one at most, and not 60"):
         ShortList.choose(answers, 60)
     made = ShortList.choose(answers, 10)
     thin = np.full((1, 60), np.nan)
