@@ -47,6 +47,19 @@ def test_anchors_link_forms_that_share_nobody(credit):
 
 
 @pytest.mark.parametrize("categories", [2, 4])
+def test_means_are_taken_as_equal_beside_anchors_where_that_is_said(categories):
+    """Four items share nobody with the anchors: of draws from the prior their mean has the variance 1 / (4 alpha)."""
+    data = simulate.partial_credit(600, 8, categories=categories, seed=3)
+    table, anchors = data.responses.to_dense(), anchors_of(data, (0, 1))
+    table[:300, 4:], table[300:, :4] = np.nan, np.nan
+    ways = (SpectralPartialCredit(regularization=2.5, assume_equal_means=way) for way in (False, True))
+    apart, tied = (fit.fit(table, anchors=anchors) for fit in ways)
+    assert np.isinf(apart.se_[4:]).all()
+    alone = SpectralPartialCredit(regularization=2.5).fit(table[300:, 4:])
+    np.testing.assert_allclose(tied.se_[4:] ** 2 - alone.se_**2, 1 / (4 * 2.5), rtol=0.05)
+
+
+@pytest.mark.parametrize("categories", [2, 4])
 def test_displacement_of_weighted_people_is_that_of_people_repeated(categories):
     data = simulate.partial_credit(300, 8, categories=categories, seed=3)
     table, anchors = data.responses.to_dense(), anchors_of(data, (0, 1, 2))

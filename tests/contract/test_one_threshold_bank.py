@@ -57,6 +57,8 @@ def test_kept_saved_and_rescaled(pair, tmp_path):
     assert_same_banks(*pair)
     assert_same_banks(*(Bank.load(bank.save(tmp_path / str(k))) for k, bank in enumerate(pair)))
     assert_same_banks(*(bank.rescale(500, 100) for bank in pair))
+    fits = (kind(regularization=4.0).fit(data(1, OLD)) for kind in (SpectralRasch, SpectralPartialCredit))
+    assert_same_banks(*(Bank.load(fit.calibration_.save(tmp_path / f"alone{k}")) for k, fit in enumerate(fits)))
 
 
 @pytest.mark.parametrize("ability", ["wle", "ml", "eap", "pv"])

@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +196,16 @@ def test_what_is_canceled_stops_and_leaves_nothing(app, answers):
     assert "Canceled; nothing came of it." in page
     assert "Results" not in page
     assert [path.name for path in app.files()] == ["answers.csv"]
+    app.post(job + "columns", {"do": "fit"})
+    app.wait(job)
+    app.post(job + "columns", {"do": "fit"})
+    app.until(app.children)
+    app.post(job + "cancel", {})
+    assert "Canceled" in app.wait(job)
+    assert app.get(job + "report.html").status == 200  # of the fit before
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(app.get, [job + "tables.zip"] * 4))
+    assert [(one.status, one.body == found[0].body) for one in found] == [(200, True)] * 4
     app.post(job + "close", {})
 
 

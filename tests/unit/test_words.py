@@ -1,5 +1,6 @@
 """The field's words in everything that a user can read: phrases that are not to come back."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,17 @@ TEXTS |= {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md"
     [
         *("landed on", "Taken for items", "how sure that is", "surely worse", "answer erratically", "look surer"),
         *("numbered anew", "by more than chance allows", "when looked at alone", "Nothing odd", "to hand on"),
-        *("stands beside cannot", "where chance has", "shares more than the ability", "drown"),
+        *("stands beside cannot", "where chance has", "shares more than the ability", "drown", "a twentieth of its"),
     ],
 )
 def test_phrases_that_nobody_in_the_field_would_say(phrase):
     found = [str(path.relative_to(ROOT)) for path, text in TEXTS.items() if phrase in " ".join(text.split())]
     assert not found
+
+
+def test_no_sentence_is_cut_where_a_line_had_room():
+    cut = re.compile(r'\n *"[^"\n]{1,20} "\n *f?"\w|""".* "\n *"\w')
+    assert not [str(path.relative_to(ROOT)) for path, text in TEXTS.items() if cut.search(text)]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,17 @@ def test_lands_on_conditional_maximum_likelihood(people, items, options):
     assert np.max(np.abs(far.beta - exact.difficulty_[known]) / exact.se_[known]) < 0.005
 
 
+def test_steps_that_end_on_the_way_back_give_the_last_good_point():
+    data, start = simulate.partial_credit(300, 2, categories=8, seed=1).responses, np.linspace(8, -8, 14)
+    ends = [newton(Likelihood(data, start), start, max_evaluations=k) for k in range(1, 12)]
+    back = next(k for k, end in enumerate(ends) if np.array_equal(end.beta, end.point.beta))  # else a step further
+    found = ends[back]
+    np.testing.assert_allclose(found.beta, ends[back - 1].point.beta, atol=1e-9)
+    fresh = Likelihood(data, found.beta).at(found.beta)
+    np.testing.assert_allclose(found.point.gradient, fresh.gradient, atol=1e-6)
+    np.testing.assert_allclose(found.information, fresh.information, rtol=1e-6)
+
+
 def test_misfitting_complete_data_are_ordered_by_their_shares():
     """Two abilities, and slopes that follow difficulty: the chain alone goes astray, CML does not."""
     rng = np.random.default_rng(3)

@@ -110,7 +110,7 @@ def test_sizes_that_are_none(text):
         in_bytes(text, "memory")
 
 
-def test_a_budget_too_small_says_what_is_needed():
+def test_a_budget_too_small_says_what_is_needed(monkeypatch):
     many = {"persons": 1_000_000, "items": 500, "threads": 2, "answers": 10**8}
     said = r"`memory` is 100 MB, and 1,000,000 people and 500 items with 2 threads need at"
     with pytest.raises(OptionError, match=said):
@@ -119,6 +119,9 @@ def test_a_budget_too_small_says_what_is_needed():
     Budget("500MB").reserve(persons=80_000, items=2_000, threads=2, answers=5_700_000)  # which takes 450 in all
     with pytest.raises(OptionError, match="not a folder"):
         Budget("1GB", "/nowhere/at/all")
+    monkeypatch.setattr(memory, "_in_force", Budget("100MB"))
+    with pytest.raises(OptionError, match="30 people and 15 thresholds with"):
+        si.SpectralPartialCredit().fit(si.simulate.partial_credit(30, 5, categories=4, seed=1).responses)
 
 
 @pytest.mark.slow
