@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
@@ -28,6 +27,9 @@ from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import listed
+
+if TYPE_CHECKING:
+    from spectral_irt.data.facets import FacetMeasures
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some

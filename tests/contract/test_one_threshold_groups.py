@@ -5,7 +5,7 @@ import pytest
 
 from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, simulate
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
-from spectral_irt.data.design import estimable
+from spectral_irt.data.unlinked import estimable
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
 from spectral_irt.inference.groups.dif import differential

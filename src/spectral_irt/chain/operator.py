@@ -33,8 +33,7 @@ from scipy import sparse
 
 from spectral_irt.data import Responses
 from spectral_irt.data.block import BINARY, CACHED, EMPTY, Block, Floats, Rows, Thresholds, person_chunks, rows_of
-from spectral_irt.data.design import Mask
-from spectral_irt.data.same_items import SharedSets
+from spectral_irt.data.design import Mask, SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import check_option
 from spectral_irt.model import LOGISTIC_VARIANCE

@@ -27,7 +27,8 @@ from spectral_irt.chain.prior import NU_RULES, check_strength
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
-from spectral_irt.data.design import Design, Mask, describe_split
+from spectral_irt.data.design import Design, Mask
+from spectral_irt.data.unlinked import describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, ConvergenceWarning, DesignError, OptionError, check_option
 from spectral_irt.text import stopped
 

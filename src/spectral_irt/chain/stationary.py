@@ -20,7 +20,8 @@ from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, TiedChain, We
 from spectral_irt.chain.prior import Regularization, prior_precision
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.design import Mask, across
+from spectral_irt.data.design import Mask
+from spectral_irt.data.unlinked import across
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.numerics import Anderson, inner
 from spectral_irt.text import listed, stopped

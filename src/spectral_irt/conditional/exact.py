@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
-from spectral_irt.data.same_items import row_keys
+from spectral_irt.data.design import row_keys
 from spectral_irt.model import prox
 
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept

@@ -26,8 +26,8 @@ from spectral_irt.conditional.information import PatternRows, Point, by_item, pa
 from spectral_irt.conditional.newton import passed_counts
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of, spans
+from spectral_irt.data.design import distinct_rows, same_rows
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.same_items import distinct_rows, same_rows
 from spectral_irt.numerics import csr
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average

@@ -31,7 +31,7 @@ from spectral_irt.conditional.exact import (
     pattern_parts,
 )
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
-from spectral_irt.data.same_items import SharedSet, same_rows
+from spectral_irt.data.design import SharedSet, same_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, gram_of, onto_items
 

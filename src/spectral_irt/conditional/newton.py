@@ -26,9 +26,8 @@ from scipy import sparse
 from spectral_irt.conditional.information import Point, SharedRows, by_blocks, from_levels, pattern_point, people_of
 from spectral_irt.conditional.series_binary import prepare_people
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.design import Mask
+from spectral_irt.data.design import Mask, SharedSets
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.same_items import SharedSets
 from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, onto_items, shared_ones
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from spectral_irt.conditional.exact import answers_above, padded, series_limit
 from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
 from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
+from spectral_irt.data.design import row_keys
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.same_items import row_keys
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import add_columns, row_sums, shared_ones
 
@@ -416,7 +416,7 @@ def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
     few = rows.part(0, min(LOOKED_AT, rows.n_persons))
     if len(np.unique(row_keys(few, layout, 0 * few.scores))) * 2 > few.n_persons:
         return np.zeros(rows.n_persons, dtype=bool)
-    _, of_person, count = np.unique(row_keys(rows, layout, rows.scores), return_inverse=True, return_counts=True)
+    _, of_person, count = np.unique(row_keys(rows, layout), return_inverse=True, return_counts=True)
     return count[of_person.ravel()] >= REPEATED
 
 

@@ -146,23 +146,22 @@ class Thresholds:
     """Which item each threshold belongs to, from K_i = `max_score` of each item, which has the categories 0 to K_i."""
 
     max_score: Ints
-    widest: int = 0  # the highest of them; 0: see there, which takes a while for many items
+    widest: int = 0  # the highest of them; 1: all are; 0: see there, which takes a while for many items
     n_items: int = field(init=False)
+    n_entries: int = field(init=False)
     bits: int = field(init=False)  # that a category takes
     binary: bool = field(init=False)  # every answer is right or wrong: an entry is an answer, and a threshold an item
 
     def __post_init__(self) -> None:
-        widest = self.widest or int(self.max_score.max(initial=1))
-        vars(self).update(widest=widest, bits=widest.bit_length(), binary=widest == 1, n_items=len(self.max_score))
+        n_items, widest = len(self.max_score), self.widest or int(self.max_score.max(initial=1))
+        n_entries = n_items if self.widest == 1 else int(self.max_score.sum())
+        vars(self).update(widest=widest, bits=widest.bit_length(), binary=widest == 1)
+        vars(self).update(n_items=n_items, n_entries=n_entries)
 
     @classmethod
     def ones(cls, n_items: int) -> Thresholds:
         """Items that are answered right or wrong; they take no space."""
         return cls(np.broadcast_to(np.int64(1), n_items), 1)
-
-    @cached_property
-    def n_entries(self) -> int:
-        return int(self.max_score.sum())
 
     @cached_property
     def first(self) -> Ints:

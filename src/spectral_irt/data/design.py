@@ -1,26 +1,32 @@
-"""Is a common scale possible? Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties
-without a prior exist, and are unique, exactly when every item can be reached from every other along these arrows
-(Fischer 1981). They are never formed: item -> person (answered right) -> item (answered wrong) is the same graph with
-one edge a response. In several categories the same is asked of thresholds of different items: passed last, failed next.
+"""The design of the data: is a common scale possible, and who answered the same items?
+
+Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
+unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). They are never
+formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response. In several
+categories the same is asked of thresholds of different items: passed last, failed next.
+
+The conditional likelihood sees a person only through the set of items and the score, so three tables for each set are
+all that a fit needs on complete data and booklets. They come from one sweep over the answers, as products of 0/1
+matrices in single precision, which are exact. People whose set few others share stay as they are (`SharedSets.rest`).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from spectral_irt import errors
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
-from spectral_irt.data.responses import Labels, Responses
-from spectral_irt.errors import AnswersStayError, DesignError, DisconnectedDesignError, Finding
-from spectral_irt.numerics import fixed, onto_items
-from spectral_irt.text import count_are, first_of, listed
+from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
+from spectral_irt.numerics import csr, fixed, onto_items, scramble, shared_ones
+from spectral_irt.text import count_are, listed
+
+if TYPE_CHECKING:
+    from spectral_irt.data.responses import Labels, Responses
 
 # A table this many times wider than long is more often transposed than real.
 WIDE_RATIO = 10
@@ -28,6 +34,13 @@ WIDE_RATIO = 10
 MOST_GROUPS = 50
 MANY_BLOCKS = 4  # from which on looking at one of them first costs nothing to speak of
 ROUNDED = 1e-9  # sums from which as much was taken again are not above this
+SAMPLE = 100  # people of each block looked at first: where the sets of most of them differ nothing is shared
+PER_ITEM = 2  # people per item of a set, at least: the set's tables have a row for every score
+PER_BLOCK = 2_000  # answers of a set per block, at least: below, going through the sets costs more than it saves
+SHARED = 0.5  # of all answers must be on shared sets; else two ways of doing everything are not worth it
+LONGEST = 2_000  # items of a set: its pairs are 32 MB then
+CELLS = 500_000  # of a dense slice: 2 MB
+EXACT = 1 << 24  # whole numbers up to here are exact in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +63,12 @@ class Design:
     status: NDArray[Any]
 
     @property
-    def layout(self) -> Thresholds:
-        return self.answers.thresholds
-
-    @property
     def connected(self) -> bool:
         return bool(np.all(self.component[self.answered] == 0))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        answers, binary = self.answers, self.layout.binary
+        answers, binary = self.answers, self.answers.thresholds.binary
         found: list[Finding] = []
         right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
         for code, word, what in (
@@ -81,20 +90,22 @@ class Design:
         groups = np.full(len(self.component), -1)
         groups[~self.extreme] = np.unique(self.component[~self.extreme], return_inverse=True)[1]
         if groups.max() > 0:
-            apart = answers.items[np.unique(self.layout.item[groups > 0])]
+            from spectral_irt.data.unlinked import describe_split
+
+            apart = answers.items[np.unique(answers.thresholds.item[groups > 0])]
             said, of = (answers, groups) if not binary else (answers.take_items(~self.extreme), groups[~self.extreme])
             sentence = describe_split(said, of)
-            how = f"Fit each group on its own, add a form that links them, or take {errors.LARGEST_COMPONENT}"
+            how = f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}"
             remedy = f"{how}; with regularization the groups are tied by the prior alone."
             sentence = sentence[0].upper() + sentence[1:]
             found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
         words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
         if not binary:
             words = (*words[:2], "the highest score", "the lowest score")
-        kinds = list(zip(words, answers.kinds_of_people[: len(words)].tolist(), strict=True))
-        parts = [f"{number:,} with {what}" for what, number in kinds if number]
-        if parts:
-            silent = sum(number for _, number in kinds)
+        kinds = answers.kinds_of_people[: len(words)]
+        if kinds.any():
+            silent = int(kinds.sum())
+            parts = [f"{number:,} with {what}" for what, number in zip(words, kinds, strict=True) if number]
             who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
             sentence = f"{who} no information about difficulty ({', '.join(parts)})."
             remedy = "They stay in the counts and have no effect on the difficulties."
@@ -178,9 +189,11 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
         waiting &= ~core
         found += 1
         if found == 1 and layout.binary and waiting.any():
+            from spectral_irt.data.unlinked import components_by_search
+
             with suppress(AnswersStayError):
                 rest = answered & (labels < 0)
-                labels[rest] = 1 + _components_of(responses.take_items(rest))
+                labels[rest] = 1 + components_by_search(responses.take_items(rest))
                 searched = True
     rest = answered & (labels < 0)
     labels[rest] = found + np.arange(int(rest.sum()))
@@ -229,117 +242,178 @@ def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: b
     return onto_items(start, end @ marks) if against else onto_items(end, start @ marks)
 
 
-def _components_of(responses: Responses) -> Ints:
-    """Strongly connected components of the items by one search of the whole graph of items and people."""
-    from scipy.sparse.csgraph import connected_components
-
-    m, n = responses.n_items, responses.n_persons
-    person, item, right = responses.answers()
-    edges = (np.where(right, item, m + person), np.where(right, m + person, item))
-    graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
-    _, labels = connected_components(graph, directed=True, connection="strong")
-    return np.unique(labels[:m], return_inverse=True)[1]
-
-
-def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...]]:
-    """The items whose thresholds exist without a prior, and a finding that names the others: items that everyone or no
-    one answered right, then those that this makes extreme, and so on. What remains must be connected."""
-    kept = np.ones(responses.n_items, dtype=bool)
-    rest, binary = responses, responses.thresholds.binary
-    while True:
-        right, wrong = evidence_of(rest)
-        bad = np.unique(rest.thresholds.item[(right == 0) | (wrong == 0)])
-        if not len(bad):
-            break
-        kept[np.flatnonzero(kept)[bad]] = False
-        rest = responses.take_items(kept)
-        if not kept.any():
-            what = "has all its thresholds passed by one and failed by another person"
-            what = "was answered right by one and wrong by another person of mixed success" if binary else what
-            raise DesignError(
-                f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
-                "method with `regularization='auto'`, or collect more answers."
-            )
-    labels = components(rest)
-    if labels.max(initial=0) > 0:
-        what = f"{rest.source}: {describe_split(rest, labels)} Use {errors.LARGEST_COMPONENT}, fit each group on its"
-        other = "add a form that links them, or use the spectral method with `regularization='auto'`"
-        raise DisconnectedDesignError(f"{what} own, {other}.")
-    left = responses.items[~kept]
-    if not len(left):
-        return rest, kept, ()
-    why = "a threshold is passed or failed by nobody"
-    why = "everyone or no one who informs on an item is right" if binary else why
-    what = f"{count_are(len(left), 'item')} left out, because without a prior no finite difficulty exists"
-    sentence = f"{what} where {why}: {listed(left)}."
-    remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
-    remedy += "." if binary else ", or collapse their categories."
-    return rest, kept, (Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist())),)
-
-
-def describe_split(responses: Responses, labels: Ints) -> str:
-    """One sentence on how the items, or their thresholds, fall apart: groups, sizes, the smallest by name."""
-    layout = responses.thresholds
-    what = "items" if layout.binary else "thresholds"
-    sizes = np.bincount(labels[labels >= 0])
-    shown = first_of(f"{size:,}" for size in sizes)
-    last = range(len(sizes) - 1, max(0, len(sizes) - 4), -1)
-    smallest = [listed(responses.items[np.unique(layout.item[labels == k])]) for k in last]
-    if not responses.entries.sum(across, labels, False, layout):
-        how = "that share no people"
-    elif not responses.entries.sum(across, labels, True, layout):
-        how = "that share only people with all answers right or all wrong"
-    else:
-        how = "that are linked one way only (every person who answered both got the same side right)"
-    groups = f"{len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)})"
-    scale = f"Their {'difficulties' if layout.binary else what} have no common scale."
-    return f"the {what} split into {groups}. {scale}"
-
-
-def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
-    occupied = np.flatnonzero(rows_of(block, thresholds).informative if informative else block.counts)
-    if not len(occupied):
-        return 0
-    ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
-    group = np.append(labels[block.items], 0)  # so that the last person's end is a valid position
-    high = np.maximum.reduceat(group, ends)[::2]
-    low = np.minimum.reduceat(np.where(group < 0, len(labels), group), ends)[::2]  # -1 is no group
-    return int(np.sum(low < high))
-
-
 def check_usable(responses: Responses) -> None:
     """Nothing when the responses can say which item is harder; otherwise a `DesignError` that says why not."""
-    low, high = ("wrong", "right")
-    if not responses.thresholds.binary:
-        low, high = "in the lowest category", "in the highest category"
-    total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
-    reason = None
-    if responses.n_responses == 0:
-        reason = "there is no response at all, only missing ones. Check what was read as missing."
-    elif responses.n_items == 1:
-        reason = (
-            f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
-            "two items or more; check the separator of the file, and whether the table is long (`format='long'`)."
-        )
-    elif responses.n_persons == 1:
-        reason = (
-            f"there is a single person, {listed(responses.persons)}. A calibration needs answers from several people; "
-            "if a row of the table is an item, say `orient='items'`."
-        )
-    elif not responses.kinds_of_people[2:].any():
-        reason = (
-            f"none of the {responses.n_persons:,} people answered two items, so no two items can be compared. Check "
-            "that the column of people's labels names people, not answers."
-        )
-    elif total in (0, highest):
-        reason = (
-            f"all {responses.n_responses:,} responses are {high if total else low}, so no item is harder than another. "
-            "Check how the answers were scored, and that the other kind was not dropped on the way."
-        )
-    elif not responses.kinds_of_people[-1]:
-        reason = (
-            f"every one of the {responses.n_persons:,} people has all answers {high} or all {low}, so nobody found one "
-            "item harder than another. Check how the answers were scored."
-        )
-    if reason:
-        raise DesignError(f"{responses.source}: {reason}")
+    if responses.n_persons == 1 or not responses.kinds_of_people[-1]:  # nobody has a mixed score
+        from spectral_irt.data.unlinked import unusable
+
+        raise unusable(responses)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSet:
+    items: Ints  # increasing
+    people: Floats  # with each score, k + 1
+    right: Floats  # answers by score and item, (k + 1) x k
+    together: Floats  # people with a mixed score who answered both items right, k x k
+
+    @property
+    def won(self) -> Floats:
+        """How many people answered item i right and item j wrong."""
+        won = self.right[1:-1].sum(axis=0)[:, None] - self.together
+        np.fill_diagonal(won, 0)
+        return won
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSets:
+    """Sets of items that many people answered; and the other people, if any."""
+
+    sets: tuple[SharedSet, ...]
+    rest: Responses | None
+    n_items: int
+
+
+def shared_sets(
+    responses: Responses, *, per_item: float = PER_ITEM, per_block: float = PER_BLOCK, shared: float = SHARED
+) -> SharedSets | None:
+    """What the people on repeated sets told; None where too few people share theirs for that to pay."""
+    m = responses.n_items
+    if not responses.n_persons:
+        return None
+    table = scramble(np.arange(m, dtype=np.int32), 0)
+    different, people = responses.sum(sampled_sets, table)
+    if different > (people / 2 if shared > 0 and responses.n_persons > SAMPLE else people):
+        return None
+    keys, counts = responses.gather(set_keys, table)
+    first, people, code = distinct_keys(keys)
+    lengths = counts[first]
+    worth = (people >= per_item * lengths) & (people * lengths >= per_block * len(responses.blocks))
+    worth &= (lengths > 1) & (lengths <= LONGEST)
+    if not worth.any() or np.sum((people * lengths)[worth]) < shared * counts.sum():
+        return None
+    code = np.where(worth, np.cumsum(worth) - 1, -1)[code]
+    sets = items_of_people(responses, first[worth])
+    sums = []
+    for items, k in zip(sets, map(len, sets), strict=True):
+        empty = SharedSet(items, np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k)))
+        sums.append(responses.engine.keep(empty))
+    for tables in responses.map(_tables, sets, m, persons=(code,)):
+        for which, *more in tables:
+            if not more:
+                return None  # two sets have the same key, as chance has it once in the life of a universe
+            for total, part in zip((sums[which].people, sums[which].right, sums[which].together), more, strict=True):
+                total += part
+    for one in sums:
+        one.together[:] -= one.people[-1]  # those who had all right
+    outside = code < 0
+    return SharedSets(tuple(sums), responses.take_persons(outside) if outside.any() else None, m)
+
+
+def distinct_keys(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
+    """Who is the first with each key, in their order; how many have it; and which one each person has."""
+    if len(keys) and keys.min() == keys.max():
+        return np.zeros(1, dtype=np.int64), np.array([len(keys)]), np.zeros(len(keys), dtype=np.int64)
+    _, first, of_person, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], count[order], rank[of_person.ravel()]
+
+
+def sampled_sets(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
+    """How many different sets the first people of a block answered, and how many these people are."""
+    keys, counts = set_keys(block.take(np.arange(min(SAMPLE, block.n_persons))), table)
+    some = keys[counts > 0]
+    return len(np.unique(some)), len(some)
+
+
+def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
+    """64 bits by which equal sets of items are known, sums of well-mixed numbers; and how many items there are."""
+    counts = block.counts
+    keys = counts.astype(np.uint64)
+    some = np.flatnonzero((counts > 0) & (counts < len(table)))
+    if len(some) == block.n_persons:
+        keys += np.add.reduceat(table[block.items], block.indptr[:-1])
+    elif len(some):
+        part = block.take(some)
+        keys[some] += np.add.reduceat(table[part.items], part.indptr[:-1])
+    return keys, counts
+
+
+def items_of_people(responses: Responses, people: Ints) -> list[Ints]:
+    place, asked = np.unique(people, return_inverse=True)  # `take_persons` keeps the order of the data
+    person, items, _ = responses.take_persons(place).answers()
+    order = np.lexsort((items, person))
+    ends = np.cumsum(np.bincount(person, minlength=len(place)))[:-1]
+    sets = np.split(items[order].astype(np.int64), ends)
+    return list(map(sets.__getitem__, asked))
+
+
+def _tables(block: Block, code: Ints, sets: list[Ints], n_items: int) -> list[tuple[Any, ...]]:
+    """For every set in this block: which it is, people by score, right answers by score and item, pairs of these; which
+    it is alone, where somebody answered other items than the set has."""
+    if not len(code):
+        return []
+    if code.min() == code.max():
+        return [] if code[0] < 0 else [(int(code[0]), *_products(block, sets[code[0]], n_items))]
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-2))
+    found: list[tuple[Any, ...]] = []
+    for start, stop in zip(starts, [*starts[1:], len(code)], strict=True):
+        which = int(code[order[start]])
+        if which >= 0:
+            found.append((which, *_products(block.take(order[start:stop]), sets[which], n_items)))
+    return found
+
+
+def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
+    k = len(items)
+    codes = np.asarray(block.items)
+    if k < n_items:
+        place = np.full(n_items, k, dtype=np.int32)
+        place[items] = np.arange(k)
+        codes = place[codes]
+        if codes.max() == k or np.any(block.counts != k):
+            return ()
+    scores, right, together = block.scores, np.zeros((k + 1, k)), np.zeros((k, k))
+    size = min(max(CELLS // k, 1), EXACT)
+    for start in range(0, block.n_persons, size):
+        stop = min(start + size, block.n_persons)
+        bounds = block.bounds[2 * start : 2 * stop + 1]
+        own = codes[bounds[0] : bounds[-1]]
+        both = csr((bounds - bounds[0]).astype(np.int32), own, shared_ones(len(own), np.float32), k)
+        x = both.toarray()[::2]  # every second row: right, and wrong
+        has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
+        has_score[np.arange(stop - start), scores[start:stop]] = 1
+        right += has_score.T @ x
+        together += x.T @ x
+    return np.bincount(scores, minlength=k + 1).astype(np.float64), right, together
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    rows: Rows  # one for each
+    count: Ints  # people who have it
+    of_person: Ints  # which one each person has
+
+
+def distinct_rows(responses: Responses) -> Patterns:
+    """The patterns of these people. Sets of items are told apart by `set_keys`."""
+    first, count, of_person = distinct_keys(responses.entries.gather(row_keys, responses.thresholds))
+    (together,) = responses.take_persons(first).in_one_block().blocks
+    return Patterns(rows_of(together, responses.thresholds), count, of_person)
+
+
+def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
+    first, count, of_person = distinct_keys(row_keys(rows, layout))
+    return Patterns(rows.take(first), count, of_person)
+
+
+def row_keys(rows: Rows | Block, layout: Thresholds, beside: Ints | None = None) -> NDArray[np.uint64]:
+    """A number for each set of items and the number beside it, by default the score."""
+    rows = rows_of(rows, layout) if isinstance(rows, Block) else rows
+    table = scramble(np.arange(layout.n_items, dtype=np.int32), 0)
+    keys = set_keys(rows, table)[0]
+    keys += scramble((rows.scores if beside is None else beside).astype(np.int32), 1)
+    return keys

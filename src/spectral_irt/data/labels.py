@@ -5,6 +5,7 @@ So labels are compared as they are first, and then as text."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +96,9 @@ def label_array(labels: Iterable[Any]) -> Labels:
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
         return labels.astype(np.int64)
     plain = _plain(labels)
-    if plain and all(type(label) is int and abs(label) < 2**63 for label in plain):
-        return np.array(plain, dtype=np.int64)
+    if set(map(type, plain)) == {int}:
+        with suppress(OverflowError):
+            return np.array(plain, dtype=np.int64)
     out = np.empty(len(plain), dtype=object)
     for k, label in enumerate(plain):  # one by one: a label may be a tuple
         out[k] = label
@@ -140,7 +142,7 @@ def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
-    return labels.tolist() if isinstance(labels, np.ndarray) else [plain_label(label) for label in labels]
+    return labels.tolist() if isinstance(labels, np.ndarray) else list(map(plain_label, labels))
 
 
 def plain_label(label: Any) -> Any:

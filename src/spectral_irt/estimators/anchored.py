@@ -72,7 +72,7 @@ class Known:
     ) -> tuple[Regularization, Responses, Mask, list[Finding], Mask]:
         """Whether the free thresholds need a prior, the answers to the items that take part, which these are, findings
         on the design, and what the data tie to the anchors."""
-        responses, layout, fixed = design.answers, design.layout, self.fixed
+        responses, layout, fixed = design.answers, design.answers.thresholds, self.fixed
         noun = "item" if layout.binary else "threshold"
         kept, free, reached = responses.item_counts > 0, design.answered & ~fixed, tied_to(responses, fixed)
         loose = int((free & ~reached).sum())
@@ -129,7 +129,7 @@ class Known:
 
     def beside(self, made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
         """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
-        layout, fixed = fit.design.layout, self.fixed
+        layout, fixed = fit.design.answers.thresholds, self.fixed
         item = layout.sum(fixed.astype(float)) == layout.max_score
         tied = np.zeros(layout.n_entries, dtype=bool)
         tied[fit.mask] = fit.tied

@@ -59,7 +59,7 @@ def conditional_thresholds(
 
     Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
     information, within a few per cent of the exact one, so that every pass gains one to two digits. All thresholds must
-    have a finite estimate (`data.design.estimable`).
+    have a finite estimate (`data.unlinked.estimable`).
     """
     check_option("se", se, STANDARD_ERRORS)
     tell = progress or (lambda text: None)

@@ -12,8 +12,9 @@ from spectral_irt.chain.stationary import weak_links
 from spectral_irt.conditional.errors import location_variance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
-from spectral_irt.data.design import Design, Mask, estimable, examine
+from spectral_irt.data.design import Design, Mask, examine
 from spectral_irt.data.labels import column_of
+from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, with_missing
 from spectral_irt.text import count, first_of, listed

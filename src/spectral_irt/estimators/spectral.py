@@ -44,7 +44,7 @@ def chain_alone(
         kept, findings = met_items(design, plan.rule), list(design.findings)
         rest = responses if kept.all() else responses.take_items(kept)
     else:
-        noun = "item" if design.layout.binary else "threshold"
+        noun = "item" if design.answers.thresholds.binary else "threshold"
         plan = plan_prior(design, regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
         rest, kept, findings = kept_items(design, plan)
     thresholds, mask = rest.thresholds, kept[responses.thresholds.item]

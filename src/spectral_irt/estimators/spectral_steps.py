@@ -31,8 +31,8 @@ from spectral_irt.conditional.errors import Matrices, centered, location_varianc
 from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.design import Design, Mask, estimable, examine
-from spectral_irt.data.same_items import SharedSets
+from spectral_irt.data.design import Design, Mask, SharedSets, examine
+from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import OptionError, unknown_option
 from spectral_irt.estimators.base import (
     ADAPTIVE,
@@ -182,11 +182,11 @@ class TakingPart:
 def taking_part(design: Design, regularization: str | float, known: Known | None) -> TakingPart:
     """Which items take part, whether there may be a prior, and what the design has to say."""
     if known is None:
-        plan = plan_prior(design, regularization, "item" if design.layout.binary else "threshold")
+        plan = plan_prior(design, regularization, "item" if design.answers.thresholds.binary else "threshold")
         (rest, kept, findings), reached = kept_items(design, plan), design.component == 0
     else:
         plan, rest, kept, findings, reached = known.plan(design, regularization)
-    mask = kept[design.layout.item]
+    mask = kept[design.answers.thresholds.item]
     return TakingPart(design, plan, rest, kept, mask, reached[mask], design.information[mask], known, findings)
 
 

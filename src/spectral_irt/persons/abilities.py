@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,13 @@ from scipy import sparse
 from spectral_irt.ability import Run, cached_runs, log_likelihood, solve
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
-from spectral_irt.data.facets import FacetMeasures
-from spectral_irt.data.same_items import same_rows
+from spectral_irt.data.design import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import Anderson, variances
+
+if TYPE_CHECKING:
+    from spectral_irt.data.facets import FacetMeasures
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean

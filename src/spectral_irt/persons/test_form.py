@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from spectral_irt.ability import complete_runs, score_abilities, solve
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.same_items import _distinct as distinct_keys
-from spectral_irt.data.same_items import _items_of as items_of_people
-from spectral_irt.data.same_items import set_keys
+from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from spectral_irt.data import Responses, design
-from spectral_irt.data.design import _components_of, check_usable, components, evidence_of, examine, tied_to
-from spectral_irt.data.same_items import SharedSets, shared_sets
+from spectral_irt.data import Responses, design, unlinked
+from spectral_irt.data.design import SharedSets, check_usable, components, evidence_of, examine, shared_sets, tied_to
 from spectral_irt.errors import AnswersStayError, DesignError
 from split import in_blocks
 
@@ -36,12 +35,12 @@ def test_sums_alone_find_the_same_components(seed, monkeypatch):
     table[rng.random(table.shape) < rng.uniform(0.2, 0.85)] = np.nan
     responses = Responses.from_wide(table)
     answered = responses.item_counts > 0
-    searched = [_components_of(responses), components(responses)]
+    searched = [unlinked.components_by_search(responses), components(responses)]
 
     def stay(responses):
         raise AnswersStayError("as a database does")
 
-    monkeypatch.setattr(design, "_components_of", stay)
+    monkeypatch.setattr(unlinked, "components_by_search", stay)
     together = [
         labels[answered][:, None] == labels[answered] for labels in (*searched, components(Responses.from_wide(table)))
     ]
@@ -156,7 +155,7 @@ def test_where_nobody_shares_a_set_nothing_is_made():
 
 def test_sets_with_one_key_are_told_apart(monkeypatch):
     """Keys of 64 bits do not meet by chance; if they did, people would be taken one by one."""
-    monkeypatch.setattr("spectral_irt.data.same_items.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
+    monkeypatch.setattr("spectral_irt.data.design.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
     x = np.full((200, 6), np.nan)
     x[:100, :4] = np.arange(400).reshape(100, 4) % 3 == 0
     x[100:, 2:] = np.arange(400).reshape(100, 4) % 3 == 1

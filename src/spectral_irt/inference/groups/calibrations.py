@@ -23,7 +23,8 @@ from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import components, estimable
+from spectral_irt.data.design import components
+from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.estimable import scalable
