@@ -43,7 +43,7 @@ _OTHERWISE = {
 }
 _RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet"}
 _RENAMED |= {"format": "layout", "orient": "layout"}
-_SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
+SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _VALUE = rf"(?:{_QUOTED}|\[(?:(?:{_QUOTED})(?:, )?)+\]|[\w.+-]+)"
@@ -72,9 +72,9 @@ def _flag(found: re.Match[str]) -> str:
     plain = found[0].strip("`")
     if other := _OTHERWISE.get(plain) or _OTHERWISE.get(plain.removesuffix("=")):
         return other
-    if name in (*_SETTINGS, *_BLANKS):
+    if name in (*SETTINGS, *_BLANKS):
         value = "" if not values else "=" + _typed(literal_eval(values) if values[0] in QUOTES else values.lower())
-        return f"--set {name}{value}" if name in _SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
+        return f"--set {name}{value}" if name in SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
     name = _RENAMED.get(name, name)
     flag = "--" + name.replace("n_persons", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
     if not values or values == "True":

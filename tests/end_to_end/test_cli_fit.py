@@ -111,8 +111,9 @@ def test_scoring_by_key_threshold_and_own_mean(cli):
     assert column("out/items.csv", "n_correct") == ["4", "3", "3"]
     rows = "".join(f"u{k},m{k * j % 4},{j}\n" for k in (1, 3) for j in range(4))
     Path("ratings.csv").write_text("person,movie,rating\n" + rows)
-    for threshold in ("1.5", "own-mean", "own-mean:wrong"):
+    for threshold in ("0", "1.5", "own-mean", "own-mean:wrong"):
         cli.ok(f"fit ratings.csv --threshold {threshold} -o {threshold}")
+    assert (record("0")["model"], record("0")["input"]["reading"]) == ("rasch", {"threshold": 0})
     right, wrong = (np.array(numbers(f"{name}/items.csv", "n_correct")) for name in ("own-mean", "own-mean:wrong"))
     assert (right + wrong).tolist() == [2, 2, 2, 2]
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from spectral_irt.plots.all import Pictures
     from spectral_irt.tables import Columns
 
-# Options of reading that make answers right or wrong.
-SCORED = ("correct", "threshold")
 MOST_LEVELS = 100  # beyond, the column is more likely an age or a name than a group
 ANCHORED = ("regularization", "assume_equal_means", "se", "max_iter", "threads")  # parameters of anchored calibrations
 
@@ -82,7 +80,7 @@ class FitJob:
             if unfit:
                 raise OptionError(sentence)
         if self.reading.ordered:
-            self._refuse_for_categories([name for name in changed(self.reading) if name in SCORED])
+            self._refuse_for_categories([name for name in changed(self.reading) if name in ("correct", "threshold")])
         if self.results.report is not None:
             from spectral_irt.report.page import check_place
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spectral_irt.cli.options import columns, mean_and_sd, method, people, results, with_sheet
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
-SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")
 PARTS = ("persons", "fit")
 IDLE_SEED = "--seed is about plausible values; say --ability pv, or leave it out."
 
