@@ -67,7 +67,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             if one.metadata:
                 parameters.append(_parameter(one.name, types[one.name], one))
 
-    @functools.wraps(command)
+    @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"))
     def spread(context: typer.Context, **given: Any) -> None:
         Progress.shown = not given.get("quiet", False)
         for name, group in groups.items():
@@ -84,7 +84,6 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
     del spread.__wrapped__
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    spread.__annotations__ = {one.name: one.annotation for one in parameters}
     return spread
 
 
