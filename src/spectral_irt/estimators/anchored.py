@@ -67,9 +67,7 @@ class Known:
     def fixed(self) -> Mask:
         return np.isfinite(self.value)
 
-    def plan(
-        self, design: Design, regularization: str | float
-    ) -> tuple[Regularization, Responses, Mask, list[Finding], Mask]:
+    def plan(self, design: Design, regularization: str | float) -> tuple[Any, Responses, Mask, list[Finding], Mask]:
         """Whether the free thresholds need a prior, the answers to the items that take part, which these are, findings
         on the design, and what the data tie to the anchors."""
         responses, layout, fixed = design.answers, design.answers.thresholds, self.fixed
@@ -105,27 +103,15 @@ class Known:
         shift[number == 0] = off.sum() / there.sum()
         return np.where(np.isfinite(value), value, beta + shift[part])
 
-    def passed_on(
-        self,
-        found: Newton,
-        mask: Mask,
-        errors: Floats,
-        location: Floats,
-        matrices: Matrices | None,
-        matrix: Floats | None,
-        seed: int,
-    ) -> tuple[Floats, Floats, Floats | None]:
-        """Standard errors of thresholds and locations, and the covariance, with what comes from the anchors' errors."""
-        if self.errors is None:
-            return errors, location, matrix
-        mine, held = self.errors.take(self.place[mask][found.fixed]), found.fixed
-        assert held is not None
-        if matrices is not None and matrix is not None:
-            return errors, location, matrix + matrices.from_anchors(held, mine.full())
-        variance = np.zeros(len(errors))
+    def passed_on(self, found: Newton, mask: Mask, matrices: Matrices | None, seed: int) -> Floats:
+        """The covariance that free thresholds have from the anchors' errors; their variances, without matrices."""
+        held = self.fixed[mask]
+        mine = self.errors.take(self.place[mask][held])
+        if matrices is not None:
+            return matrices.from_anchors(held, mine.full())
+        variance = np.zeros(len(held))
         variance[held] = mine.variance
-        more = variance_from_anchors(found, variance, seed)
-        return np.sqrt(errors**2 + more), np.sqrt(location**2 + found.layout.mean(more)), None
+        return variance_from_anchors(found, variance, seed)
 
     def beside(self, made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
         """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
@@ -177,10 +163,8 @@ def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding
         raise OptionError(f"none of the anchors ({listed(anchors.items)}) has a value for each of its thresholds.")
     notes = []
     if len(again):
-        sentence = (
-            f"{count_are(len(again), 'item')} estimated anew and no anchor, because nothing but the prior had placed "
-            f"{'it' if len(again) == 1 else 'them'} on the scale of the anchors: {listed(again)}."
-        )
+        anew = f"{count_are(len(again), 'item')} estimated anew and no anchor, because nothing but the prior had placed"
+        sentence = f"{anew} {'it' if len(again) == 1 else 'them'} on the scale of the anchors: {listed(again)}."
         notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(again.tolist())))
     missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), where)]
     if len(missing):
@@ -200,8 +184,7 @@ def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estima
             f"{responses.source}: nobody answered an anchored item ({listed(responses.items[items])}); the scale would "
             "be fixed by nothing. Anchor items that were answered."
         )
-    made = spectral_fit(responses, known=known, **options)
-    answered = responses.item_counts > 0
+    made, answered = spectral_fit(responses, known=known, **options), responses.item_counts > 0
     out = answered & np.isnan(layout.mean(made.thresholds))
     loose = answered & ~out & (made.status == "unlinked")
     anchor_se = _location_se(anchors, layout, known.place, items)
@@ -234,12 +217,11 @@ def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask)
 
 def _not_estimated(responses: Responses, out: Mask, loose: Mask) -> list[Finding]:
     """Free items that the data do not put on the scale of the anchors: left out, or at the mercy of the prior."""
-    findings = []
     prior = "Use `regularization='auto'` for an estimate from the prior, or drop them."
-    for mask, code, what, remedy in (
-        (out, "items_left_out", "left out", prior),
-        (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),
-    ):
+    links = "Collect answers to them together with anchored items."
+    untied = ("untied_items", "placed by the prior alone", links)
+    findings = []
+    for mask, (code, what, remedy) in ((out, ("items_left_out", "left out", prior)), (loose, untied)):
         names = responses.items[mask]
         if len(names):
             which = f"{count_are(len(names), 'item')} {what}"
@@ -254,10 +236,8 @@ def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding
     if not moved.any():
         return []
     names, size = labels[moved], np.where(moved, np.abs(displacement), 0.0)
-    sentence = (
-        f"{count_are(len(names), 'anchored item')} more than {DISPLACED:g} logits from where these data put them: "
-        f"{listed(names)}; the farthest is {listed(labels[[size.argmax()]])}, by {size.max():.2f}."
-    )
+    what = f"{count_are(len(names), 'anchored item')} more than {DISPLACED:g} logits from where these data put them"
+    sentence = f"{what}: {listed(names)}; the farthest is {listed(labels[[size.argmax()]])}, by {size.max():.2f}."
     remedy = "Look at these items; if they have changed, set them free and fit again."
     return [Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))]
 

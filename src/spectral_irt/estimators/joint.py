@@ -54,11 +54,8 @@ class JointPart:
 def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, tuple[Floats, Floats, float]]:
     """The part at the abilities that maximize the likelihood given the difficulties, sum_i p_li = s_l, and its sums:
     the score of each difficulty, the diagonal of the information, and the log-likelihood."""
-    block, person = part.block, part.person
-    b = beta[block.items]
-    theta = part.theta
-    score = block.scores.astype(float)
-    move = np.full(1, np.inf)
+    block, person, theta, m = part.block, part.person, part.theta, len(beta)
+    b, move = beta[block.items], np.full(1, np.inf)
     for last in range(101):
         x = theta[person] - b
         p = sigmoid(x)
@@ -66,9 +63,8 @@ def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, tuple[Flo
         information = by_person(block, v)
         if last == 100 or np.abs(move).max(initial=0) < ABILITY_TOL:
             break
-        move = np.clip((score - by_person(block, p)) / information, -2, 2)
+        move = np.clip((block.scores - by_person(block, p)) / information, -2, 2)
         theta = theta + move
-    m = len(beta)
     slope = by_item(block.items, p - part.right, m)
     own = by_item(block.items, v * (1 - v / information[person]), m)
     loglik = float((part.right * x - np.logaddexp(0, x)).sum())
@@ -77,10 +73,9 @@ def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, tuple[Flo
 
 def profile_information(part: JointPart, direction: Floats) -> Floats:
     """H x for the information of difficulties with abilities fitted: sum_l [v_li x_i - v_li (v_l . x) / V_l]."""
-    block = part.block
-    x = direction[block.items]
-    mean = by_person(block, part.v * x) / part.information
-    return by_item(block.items, part.v * (x - mean[part.person]), len(direction))
+    x = direction[part.block.items]
+    mean = by_person(part.block, part.v * x) / part.information
+    return by_item(part.block.items, part.v * (x - mean[part.person]), len(direction))
 
 
 def dense_information(part: JointPart, n_items: int) -> Floats:
@@ -175,21 +170,17 @@ class JointRasch(RaschEstimator):
         rest = kept.responses
         found = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
         beta, parts, own, loglik, n_iter, step = found
+        se, factor = 1 / np.sqrt(own), 1.0
         if rest.n_items <= DENSE_ITEMS:
             se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))
-        else:
-            se = 1 / np.sqrt(own)
-        factor = 1.0
         if self.correction:  # (n - 1) / n, averaged over people by their information
             total, lost = parts.sum(_lost_information)
             factor = 1 - lost / total
         findings = convergence("the joint likelihood", n_iter, "steps", "a last step of", step, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
-            sentence = (
-                f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between difficulties "
-                f"are about {100 / (n - 1):.0f}% too large."
-            )
+            with_few = f"Joint likelihood is inconsistent: with {n:.0f} answers per person"
+            sentence = f"{with_few}, differences between difficulties are about {100 / (n - 1):.0f}% too large."
             remedy = "Use a consistent method: `SpectralRasch` or `ConditionalRasch`."
             findings.append(Finding("joint_bias", "warning", sentence, remedy))
         return kept.estimate(factor * beta, factor * se, n_iter, step, loglik=loglik, findings=findings)
@@ -205,11 +196,9 @@ class Items:
     tau_b: float
     tau: float
 
-    def pack(self) -> Floats:
-        return np.concatenate([self.mean, np.log(self.var), [self.mu, np.log(self.tau_b), np.log(self.tau)]])
-
     @classmethod
-    def unpack(cls, x: Floats) -> Items:
+    def at(cls, x: Floats) -> Items:
+        """Of means, log variances, mu and the logs of both precisions, one after the other."""
         m = (len(x) - 3) // 2
         tau_b, tau = np.exp(x[-2:])
         return cls(x[:m], np.exp(x[m:-3]), float(x[-3]), float(tau_b), float(tau))
@@ -228,10 +217,8 @@ class VariationalPart:
     @classmethod
     def of(cls, block: Block) -> VariationalPart:
         block = block.take(np.flatnonzero(block.counts > 0))
-        n, s = block.counts, block.scores
-        mean = np.log((s + 0.5) / (n - s + 0.5))
-        half = np.where(block.right(), 0.5, -0.5)
-        return cls(block, block.person_of_response(), half, mean, 1 / (1 + n / 5))
+        n, s, half = block.counts, block.scores, np.where(block.right(), 0.5, -0.5)
+        return cls(block, block.person_of_response(), half, np.log((s + 0.5) / (n - s + 0.5)), 1 / (1 + n / 5))
 
 
 def curvature(xi: Floats) -> Floats:
@@ -248,29 +235,21 @@ def bound_pass(part: VariationalPart, items: Items, shift: float) -> tuple[Varia
     curvature lambda(xi) that makes every update closed-form. Sums, by item, of 2 lambda, 2 lambda E[theta], X - 1/2;
     then the bound's share, the sums of E[theta] and of E[theta]^2 + Var[theta], and the number of people.
     """
-    block, person = part.block, part.person
-    b, c = items.mean[block.items], items.var[block.items]
+    block, person, m = part.block, part.person, len(items.mean)
+    b, c, half_sum = items.mean[block.items], items.var[block.items], by_person(block, part.half)
     mean, var = part.mean + shift, part.var
-    half_sum = by_person(block, part.half)
-    for _ in range(ABILITY_ROUNDS):
-        xi = np.sqrt((mean[person] - b) ** 2 + var[person] + c)
+    for last in range(ABILITY_ROUNDS + 1):
+        x = mean[person] - b
+        xi = np.sqrt(x * x + var[person] + c)
         w = 2 * curvature(xi)
-        var = 1 / (items.tau + by_person(block, w))
-        mean = var * (half_sum + by_person(block, w * b))
-    x = mean[person] - b
-    xi = np.sqrt(x * x + var[person] + c)
-    w = 2 * curvature(xi)
-    m = len(items.mean)
+        if last < ABILITY_ROUNDS:
+            var = 1 / (items.tau + by_person(block, w))
+            mean = var * (half_sum + by_person(block, w * b))
     bound = float(part.half @ x - (xi / 2 + np.log1p(np.exp(-xi))).sum())
     second = mean**2 + var
     bound += 0.5 * float((np.log(items.tau * var) - items.tau * second + 1).sum())
-    sums = (
-        by_item(block.items, w, m),
-        by_item(block.items, w * mean[person], m),
-        by_item(block.items, part.half, m),
-        np.array([bound, mean.sum(), second.sum(), len(mean)]),
-    )
-    return replace(part, mean=mean, var=var), sums
+    sums = [by_item(block.items, values, m) for values in (w, w * mean[person], part.half)]
+    return replace(part, mean=mean, var=var), (*sums, np.array([bound, mean.sum(), second.sum(), len(mean)]))
 
 
 def item_bound(items: Items) -> float:
@@ -280,8 +259,9 @@ def item_bound(items: Items) -> float:
     return 0.5 * float((np.log(items.tau_b * items.var) - items.tau_b * second + 1).sum() + weak)
 
 
-def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Items, float]:
-    """q of every item, then the hyperparameters, each at its maximum given the rest; and the shift of abilities.
+def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Floats, float]:
+    """q of every item, then the hyperparameters, each at its maximum given the rest, as `Items.at` takes them; and the
+    shift of abilities.
 
     Moving both so that abilities average zero, where their prior is, saves the iteration its slowest direction.
     """
@@ -291,9 +271,9 @@ def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Items, float]:
     centre = theta / persons
     tau = (persons + PRIOR_WEIGHT) / (theta2 - persons * centre**2 + PRIOR_WEIGHT)
     mean = mean - centre
-    mu = float(mean.mean())
-    tau_b = (len(mean) + PRIOR_WEIGHT) / (float(((mean - mu) ** 2 + var).sum()) + PRIOR_WEIGHT)
-    return Items(mean, var, mu, float(tau_b), float(tau)), -float(centre)
+    mu = mean.mean()
+    tau_b = (len(mean) + PRIOR_WEIGHT) / (((mean - mu) ** 2 + var).sum() + PRIOR_WEIGHT)
+    return np.concatenate([mean, np.log(var), [mu, np.log(tau_b), np.log(tau)]]), -float(centre)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -349,13 +329,13 @@ class VariationalRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
         rest = responses.take_items(design.answered) if not design.answered.all() else responses
-        items = Items(start_thresholds(rest), 1 / (1 + rest.item_counts / 5), 0.0, 1.0, 1.0)
-        x, parts, shift = safe = items.pack(), rest.prepare(VariationalPart.of), 0.0
-        accelerate, good = Anderson(), items  # which proposes; what lowers the bound gives way to the plain update
+        x = np.concatenate([start_thresholds(rest), -np.log1p(rest.item_counts / 5), np.zeros(3)])
+        _, parts, shift = safe = x, rest.prepare(VariationalPart.of), 0.0
+        accelerate = Anderson()  # which proposes; what lowers the bound gives way to the plain update
         trace: list[float] = []
         passes, change = 0, np.inf
         while passes < self.max_iter:
-            items = Items.unpack(x)
+            items = Items.at(x)
             there, sums = parts.map_and_sum(bound_pass, items, shift)
             passes += 1
             bound = float(sums[3][0]) + item_bound(items)
@@ -367,8 +347,7 @@ class VariationalRasch(RaschEstimator):
                 continue
             trace.append(bound)
             good, parts = items, there
-            new, shift = update_items(items, sums)
-            image = new.pack()
+            image, shift = update_items(items, sums)
             safe = (image, parts, shift)
             change = float(np.abs(image - x).max())
             if change <= self.tol:

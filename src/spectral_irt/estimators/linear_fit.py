@@ -126,6 +126,7 @@ def fit_of_design(
     if not plain:
         made = (design or LinearDesign()).of(responses, scale=estimator.scaled, groups=given.get("groups"))
         options = {name: given[name] for name in ("regularization", "se") if name in given}
+        options["seed"] = given.get("random_state", 0)
         found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
         return replace(found, findings=(*found.findings, *noted))
     kept, made = estimator._kept(responses)
@@ -180,9 +181,7 @@ class Explained:
     def sentence(self) -> str:
         """The first effects, how much they explain, and the test."""
         named = zip(*(self.effects[key].tolist() for key in ("property", "level", "effect", "se")), strict=True)
-        shown = [
-            f"{name}{f' {level}' if level else ''} {effect:+.2f} (SE {se:.2f})" for name, level, effect, se in named
-        ]
+        shown = [f"{f'{name} {level}'.rstrip()} {effect:+.2f} (SE {se:.2f})" for name, level, effect, se in named]
         against = "" if self.p is None else f" (chi2 = {self.chi2:.1f}, df = {self.df}, {p_value(self.p)})"
         return (
             f"{first_of(shown)}; they explain {self.explained:.0%} of the variance of {self.n_items:,} difficulties, "
@@ -193,16 +192,11 @@ class Explained:
     def findings(self) -> list[Finding]:
         if self.p is None or self.p >= SURE:
             return []
-        return [
-            Finding(
-                "covariates_incomplete",
-                "note",
-                f"The properties explain {self.explained:.0%} of the variance of difficulties, but free items fit "
-                f"better ({p_value(self.p)}).",
-                "Items differ for other reasons too, of which the standard errors of the effects know nothing: read "
-                "them as a description of these items.",
-            )
-        ]
+        explain = f"The properties explain {self.explained:.0%} of the variance of difficulties"
+        others = "Items differ for other reasons too, of which the standard errors of the effects know nothing"
+        sentence = f"{explain}, but free items fit better ({p_value(self.p)})."
+        remedy = f"{others}: read them as a description of these items."
+        return [Finding("covariates_incomplete", "note", sentence, remedy)]
 
 
 def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, Any]]) -> Explained:
@@ -363,17 +357,11 @@ class DesignResult:
                 continue
             shown = " | ".join(listed(dict.fromkeys(labels[subset == k].tolist())) for k in range(min(n, 4)))
             one = "item" if name == ITEMS else name
-            said.append(
-                Finding(
-                    "disjoint_subsets",
-                    "warning",
-                    f"The {one}s fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}. Each "
-                    "subset has a mean of zero of its own; values of different subsets cannot be compared.",
-                    f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze "
-                    "each subset by itself.",
-                    tuple(dict.fromkeys(labels[subset > 0].tolist())),
-                )
-            )
+            fall = f"The {one}s fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}."
+            what = f"{fall} Each subset has a mean of zero of its own; values of different subsets cannot be compared."
+            how = f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze each"
+            outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
+            said.append(Finding("disjoint_subsets", "warning", what, f"{how} subset by itself.", outside))
         found, ridge = self.found, self.found.ridge
         for term in self.design.terms if ridge else ():
             assert ridge is not None
@@ -383,10 +371,8 @@ class DesignResult:
                 what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
                 said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
         if self.stretch:
-            what = (
-                f"With {len(self.eta):,} parameters, maximum likelihood spreads severities and thresholds "
-                f"{self.stretch:.1%} too far apart; this was corrected."
-            )
+            many = f"With {len(self.eta):,} parameters, maximum likelihood spreads severities and thresholds"
+            what = f"{many} {self.stretch:.1%} too far apart; this was corrected."
             why = "It does so where each of many raters has few ratings."
             said.append(Finding("many_parameters", "note", what, why))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
@@ -395,9 +381,8 @@ class DesignResult:
         """Of the virtual items, with what was found about facets and all parameters."""
         found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
         measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
-        spread = self.se**2
-        if self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE:
-            spread = self.covariance
+        small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
+        spread = self.covariance if self.covariance is not None and small else self.se**2
         of_columns = self.design.of_columns
         columns = {term.name: term.columns for term in self.design.terms if term.weight is not None}
         effects = {

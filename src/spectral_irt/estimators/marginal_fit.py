@@ -391,18 +391,15 @@ def marginal_errors(
     weights = found.weights[:m]
     to_mean = cov[:m, :m] @ weights  # covariance of the thresholds with the mean one
     covariance = cov[:m, :m] - to_mean[:, None] - to_mean + weights @ to_mean
-    others, before, known = np.full((2, len(populations)), np.nan), 0, found.there.copy()
-    known[0] = True  # where the origin is
-    for g, population in enumerate(populations):
+    others = np.full((2, len(populations)), np.nan)
+    for g, (population, places) in enumerate(zip(populations, found.places(populations), strict=True)):
         # How the mean, over the mean threshold, and log sigma move with the population's parameters.
-        w, away, statistics = np.exp(population.log_weights), population.nodes - population.mean, population.statistics
-        mine = slice(before, before + statistics.shape[1])
-        before = mine.stop
+        w, away, told = np.exp(population.log_weights), population.nodes - population.mean, places.sum(axis=1) > 0
+        told[0] |= g == 0  # which is where the origin is
         for row, (level, moved) in enumerate(((-1.0, w * away), (0.0, w * away**2 / (2 * population.sd**2)))):
-            slope = np.zeros(len(found.there))
-            slope[mine] = moved @ statistics
-            if not np.any(np.abs(slope[~known]) > 1e-6):
-                slopes = np.append(level * weights, slope[found.there])
+            slope = moved @ population.statistics
+            if not np.any(np.abs(slope[~told]) > 1e-6):
+                slopes = np.append(level * weights, slope @ places)
                 others[row, g] = slopes @ cov @ slopes
     if found.single is None:
         return np.diag(covariance).copy(), covariance, others[0], others[1]

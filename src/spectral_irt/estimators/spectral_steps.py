@@ -297,8 +297,11 @@ def estimate(
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
         errors, location = standard_errors(found, method, start.contraction, seed)
-    if known is not None and method != "none":
-        errors, location, matrix = known.passed_on(found, mask, errors, location, matrices, matrix, seed)
+    if known is not None and known.errors is not None and method != "none":
+        more = known.passed_on(found, mask, matrices, seed)
+        if matrix is None:
+            errors, location = np.sqrt(errors**2 + more), np.sqrt(location**2 + layout.mean(more))
+        matrix = None if matrix is None else matrix + more
     if known is None and not layout.binary:
         beta, matrix = centered(layout, beta, matrix, parts)
     if matrix is not None:
