@@ -133,12 +133,10 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     disordered = distance < 0
     if not disordered.any():
         return ()
+    variance = se[upper] ** 2 + se[upper - 1] ** 2
     if found.covariance is not None and found.facets is None:
-        c = found.covariance
         with np.errstate(invalid="ignore"):  # infinite where nothing links the item: then it may be chance
-            variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
-    else:
-        variance = se[upper] ** 2 + se[upper - 1] ** 2
+            variance -= 2 * found.covariance[upper, upper - 1]
     beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
     items = labels[np.unique(layout.item[upper[disordered]])]
     sure = labels[np.unique(layout.item[upper[beyond]])]
@@ -148,15 +146,10 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     guessed = any(note.code == "ordered_categories" for note in responses.notes)
     if guessed and 3 * len(sure) > responses.n_items and np.nanmin(responses.category_codes()) > 0:  # points have a 0
         use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
-    return (
-        Finding(
-            "thresholds_out_of_order",
-            "warning" if len(sure) else "note",
-            f"{many} a threshold below the one before it: {listed(items)}{chance}.",
-            f"A category between them is never the most likely answer. The model allows that; {use}.",
-            tuple(items.tolist()),
-        ),
-    )
+    sentence = f"{many} a threshold below the one before it: {listed(items)}{chance}."
+    remedy = f"A category between them is never the most likely answer. The model allows that; {use}."
+    about = (sentence, remedy, tuple(items.tolist()))
+    return (Finding("thresholds_out_of_order", "warning" if len(sure) else "note", *about),)
 
 
 class RaschEstimator:
@@ -177,11 +170,9 @@ class RaschEstimator:
     def set_params(self, **params: Any) -> Self:
         """Change parameters; the fitted results stay until the next `fit`."""
         known = self.get_params()
-        unknown = set(params) - set(known)
+        unknown = listed(sorted(set(params) - set(known)))
         if unknown:
-            raise OptionError(
-                f"{type(self).__name__} has no parameter {listed(sorted(unknown))}; it has {', '.join(known)}."
-            )
+            raise OptionError(f"{type(self).__name__} has no parameter {unknown}; it has {', '.join(known)}.")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -207,8 +198,7 @@ class RaschEstimator:
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
-        known = self.difficulty_[np.isfinite(self.difficulty_)]
-        se = self.se_[np.isfinite(self.se_)]
+        known, se = self.difficulty_[np.isfinite(self.difficulty_)], self.se_[np.isfinite(self.se_)]
         median = f", median se {np.median(se):.3f}" if len(se) else ""
         spread = f"{known.min():.2f} to {known.max():.2f}"
         return f"<{call}: {len(known):,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
@@ -242,15 +232,14 @@ class RaschEstimator:
                 f"{type(self).__name__} knows items only, and these answers have facets "
                 f"({listed(responses.facets.names[1:])}); take a spectral estimator, with a fixed design."
             )
-        size = responses.thresholds.n_entries
-        parameters = size if responses.facets is None else responses.facets.n_parameters(responses.thresholds.widest)
+        layout, facets, size = responses.thresholds, responses.facets, responses.thresholds.n_entries
         responses.engine.reserve(
             persons=responses.n_persons,
             items=size,
             answers=responses.entries.n_responses,
-            parameters=parameters,
-            combinations=0 if responses.facets is None else responses.n_items,
-            noun="items" if responses.thresholds.binary else "thresholds",
+            parameters=size if facets is None else facets.n_parameters(layout.widest),
+            combinations=0 if facets is None else responses.n_items,
+            noun="items" if layout.binary else "thresholds",
         )
 
         def tell(text: str) -> None:
@@ -406,13 +395,11 @@ class RaschEstimator:
 
         Kept where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
         """
-        how = self._learned.provenance.se_method
+        how, size = self._learned.provenance.se_method, self._learned.layout.n_entries
         if self.covariance_ is None:
-            why = "" if how is None else f"; standard errors: {how}"
-            raise OptionError(
-                f"this fit kept no covariance matrix ({self._learned.layout.n_entries:,} thresholds{why}); use se_ "
-                "instead, or a spectral fit with `se='dense'`."
-            )
+            why = f"{size:,} thresholds" if how is None else f"{size:,} thresholds; standard errors: {how}"
+            use = "use se_ instead, or a spectral fit with `se='dense'`"
+            raise OptionError(f"this fit kept no covariance matrix ({why}); {use}.")
         return self.covariance_
 
     def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:

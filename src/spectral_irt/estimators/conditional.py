@@ -116,13 +116,16 @@ class Conditional(RaschEstimator):
         kept, design = self._kept(responses)
         how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
         fit = conditional_thresholds(kept.responses, design and design.matrix, **how)
-        size, findings = float(np.max(np.abs(fit.gradient))), []
-        if not fit.converged:
-            counted = ("the conditional likelihood", fit.n_iter, "passes", "a gradient of", size, self.tol)
-            findings = convergence(*counted, remedy=ON_THE_EDGE, warn=False)
-        record: dict[str, Any] = {name: getattr(fit, name) for name in ("covariance", "loglik", "se_method")}
-        record["extra"] = {"n_patterns": fit.n_patterns}
-        return kept.estimate(fit.thresholds, fit.se, fit.n_iter, size, findings=findings, **record)
+        size, what = float(np.max(np.abs(fit.gradient))), "the conditional likelihood"
+        counted = (what, fit.n_iter, "passes", "a gradient of", size, size if fit.converged else self.tol)
+        findings = convergence(*counted, remedy=ON_THE_EDGE, warn=False)
+        record: dict[str, Any] = {
+            "covariance": fit.covariance,
+            "loglik": fit.loglik,
+            "se_method": fit.se_method,
+            "findings": findings,
+        }
+        return kept.estimate(fit.thresholds, fit.se, fit.n_iter, size, extra={"n_patterns": fit.n_patterns}, **record)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -47,12 +47,11 @@ def chain_alone(
         noun = "item" if design.answers.thresholds.binary else "threshold"
         plan = plan_prior(design, regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
         rest, kept, findings = kept_items(design, plan)
-    thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
+    thresholds, mask, status = rest.thresholds, kept[responses.thresholds.item], design.status
     tell("solving the chain")
     rounds = Rounds(rest, weighting, plan, design.information[mask], **solving)
     found = rounds.solve()
     plan, balance = rounds.plan, rounds.balance()
-
     method = chosen_method(rest, found.contraction, multipliers=False) if se == "auto" else se
     if method != "none":
         tell(f"standard errors ({method})")
@@ -60,11 +59,9 @@ def chain_alone(
     beta = rounds.beta
     if not thresholds.binary:
         beta, matrix = centered(thresholds, beta, matrix)
-    errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
+    errors, location, alone = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan), np.zeros(len(beta), dtype=bool)
     if method == "one-pass":
         errors, location = one_pass(balance)
-    status = design.status
-    alone = np.zeros(len(beta), dtype=bool)
     if not balance.in_information and method != "none":
         # The sandwich takes what flows out of an item for information, which it is under ability weights only. What
         # rests on the prior alone has the prior's error; nu is no distribution, and what rests on it has none.
