@@ -10,18 +10,23 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
-from spectral_irt.analysis.checks import TEST_ITEMS, TEST_RESPONSES, Checks, run_checks
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.dimensions.dimensionality import dimensionality
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
-from spectral_irt.inference.fit.item_fit import LEVEL, item_fit_columns
+from spectral_irt.inference.fit.causes import cause_findings
+from spectral_irt.inference.fit.checks import VISIBLE, Checks, not_visible
+from spectral_irt.inference.fit.item_fit import LEVEL, detectable, item_fit_columns, misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.fit.person_fit import person_misfit
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausman
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.model_tests import WaldTest
     from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
+
+
+TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 
 
 class Analysis(AnalysisOfRatings):
@@ -279,7 +287,32 @@ class Analysis(AnalysisOfRatings):
     def checks(self, parts: Parts | None = None) -> Checks:
         """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
         parts = parts or self.parts(fit=True)
-        return run_checks(self, parts.bootstrap, parts.sample, parts.persons)
+        return self._checks(parts.bootstrap, parts.sample, parts.persons)
+
+    @once
+    def _checks(self, bootstrap: int, sample: int | None, persons: bool) -> Checks:
+        """All checks, within a second or about the time of the fit; with abilities of people where those are known."""
+        calibration, responses = self.calibration, self.responses
+        columns = columns_of(self.item_fit, bootstrap=bootstrap, sample=sample)
+        halves = self.quick_model_test()
+        self._tell("dimensions and dependent items")
+        shared = dimensionality(calibration, responses)
+        self._tell("person misfit")
+        own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
+        known = (self.abilities("wle"), self._person_fit("wle")) if persons and own else None
+        people = person_misfit(responses, self._measured, known=known)
+        misfit = bool((columns["misfit"] != "").any())
+        findings = [misfit_finding(columns, bootstrap)] if misfit else []
+        for found in (halves, shared, people):
+            findings += () if found is None else found.findings
+        limits = np.where(calibration.measured, detectable(self._conditional()["infit_se"]), np.nan)
+        if findings:
+            slopes = self._item_statistics()["discrimination"]
+            findings += cause_findings(calibration, responses, columns, slopes, findings)
+        blind = np.flatnonzero(limits > VISIBLE)
+        if len(blind) and not misfit:
+            findings.append(not_visible(columns, limits, blind))
+        return Checks(columns, halves, shared, people, limits, bootstrap, tuple(findings))
 
     @of_items
     @once

@@ -74,7 +74,9 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
             say(out, table)
             say(out)
     say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
-    shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
+    shown = []
+    for finding in study.findings(parts):
+        shown += [] if finding.code in SAID else [finding]
     if shown:
         say(out)
         show_findings(out, shown)

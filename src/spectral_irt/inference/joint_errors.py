@@ -94,9 +94,8 @@ class JointErrors:
     def __add__(self, other: JointErrors) -> JointErrors:
         """Of the difference, or the sum, of two independent calibrations."""
         matrices = [each.matrix for each in (self, other) if each.matrix is not None]
-        return JointErrors(
-            self.own + other.own, self.common + other.common, np.sum(matrices, axis=0) if matrices else None
-        )
+        matrix = np.sum(matrices, axis=0) if matrices else None
+        return JointErrors(self.own + other.own, self.common + other.common, matrix)
 
     def scaled(self, factor: float) -> JointErrors:
         """Of factor * e."""

@@ -115,21 +115,11 @@ class Dimensionality:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
+        found: dict[str, Any] = {"n_items": len(self.items), "dependent_pairs": len(self.first)}
+        for name in ("n_people", "n_pairs", "pairs_p", "correlation", "detectable", "contrast_p", "strength", "level"):
+            found[name] = getattr(self, name)
         p, pairs = self.equal_slopes or (self.contrast_p, len(self.first))
-        return {
-            "n_items": len(self.items),
-            "dependent_pairs": len(self.first),
-            "n_people": self.n_people,
-            "n_pairs": self.n_pairs,
-            "pairs_p": self.pairs_p,
-            "correlation": self.correlation,
-            "detectable": self.detectable,
-            "contrast_p": self.contrast_p,
-            "strength": self.strength,
-            "level": self.level,
-            "contrast_p_equal_slopes": p,
-            "dependent_pairs_equal_slopes": pairs,
-        }
+        return found | {"contrast_p_equal_slopes": p, "dependent_pairs_equal_slopes": pairs}
 
 
 @one_blas_thread()  # the matrices are small

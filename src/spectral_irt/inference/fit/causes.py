@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from spectral_irt.calibration import Calibration
@@ -64,10 +62,10 @@ def guessed(lucky: Floats, slips: Floats) -> bool:
 
 
 def cause_findings(
-    calibration: Calibration, responses: Responses, columns: Columns, discrimination: Floats, troubled: Iterable[object]
-) -> tuple[Finding, ...]:
-    """Likely causes of what the checks of fit found, from the columns of the fit of items, their slopes, and the labels
-    of items that misfit or depend on others."""
+    calibration: Calibration, responses: Responses, columns: Columns, discrimination: Floats, known: list[Finding]
+) -> list[Finding]:
+    """Likely causes of what the checks of fit found (`known`), from the columns of the fit of items, and their slopes;
+    but for those that are known."""
     steep, flat = (np.flatnonzero(columns["misfit"] == word) for word in ("overfit", "underfit"))
     judged = int(np.isfinite(columns["infit_conditional"]).sum())
     found: list[Finding] = []
@@ -93,7 +91,9 @@ def cause_findings(
             f"model says{ends}: a two-parameter model (2PL) would fit better."
         )
         found.append(Finding("unequal_slopes", "note", sentence, SLOPES_MEAN, tuple(columns["item"][both].tolist())))
-    return (*found, *_speed(calibration, set(troubled)))
+    in_trouble = [one for one in known if one.code in ("misfitting_items", "dependent_items")]
+    found += _speed(calibration, set().union(*(one.items for one in in_trouble)))
+    return [cause for cause in found if cause.code not in [one.code for one in known]]
 
 
 def _speed(calibration: Calibration, troubled: set[object]) -> tuple[Finding, ...]:

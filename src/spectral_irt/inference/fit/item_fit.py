@@ -71,13 +71,6 @@ def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
     return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))
 
 
-def outside_limits(columns: Columns) -> tuple[int, float]:
-    """Items whose infit is outside its own bootstrap limits, and how many good items would be."""
-    infit, low, high = (columns[f"infit_conditional{end}"] for end in ("", "_low", "_high"))
-    known = np.isfinite(infit) & np.isfinite(low) & np.isfinite(high)
-    return int(np.sum(known & ((infit < low) | (infit > high)))), LEVEL * int(known.sum())
-
-
 def detectable(infit_se: Floats) -> Floats:
     """How far from 1 the infit of each item must be to be found with a probability of 80%, all items being asked."""
     asked = max(int(np.isfinite(infit_se).sum()), 1)

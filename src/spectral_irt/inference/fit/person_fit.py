@@ -60,15 +60,21 @@ def person_misfit(
         return None
     people, chosen = responses.sample(most, np.random.default_rng(0), informed)
     people = people if people is responses else people.in_one_block()
-    measured, squares = measures(people, difficulty) if known is None else known
-    place = slice(None) if known is None else chosen
+    place: Any = slice(None)
+    if known is None:
+        measured = abilities(people, difficulty, "wle")
+        squares = person_mean_squares(people, difficulty, measured.ability)
+    else:
+        (measured, squares), place = known, chosen
     seen, n = _misfits(squares, place)
     if n < FEWEST:  # the others answered only items without a difficulty
         return None
     posterior = shrunken(measured, place)
     by_chance = total = 0
     for seed in np.random.SeedSequence([0, 2]).spawn(REPLICATES):
-        drawn, number = _misfits(measures(redraw(people, difficulty, *posterior, seed), difficulty)[1])
+        again = redraw(people, difficulty, *posterior, seed)
+        theta = abilities(again, difficulty, "wle").ability
+        drawn, number = _misfits(person_mean_squares(again, difficulty, theta))
         by_chance += drawn
         total += number
     if not total:
@@ -112,12 +118,6 @@ def shrunken(measured: Abilities, place: Any) -> tuple[Floats, Floats]:
     with np.errstate(invalid="ignore"):
         trust = np.where(np.isfinite(theta) & np.isfinite(error), spread / (spread + error), 0.0)
     return mean + trust * (np.where(trust > 0, theta, mean) - mean), np.sqrt(spread * (1 - trust))
-
-
-def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
-    """Warm's abilities, and how well people fit at these."""
-    measured = abilities(responses, difficulty, "wle")
-    return measured, person_mean_squares(responses, difficulty, measured.ability)
 
 
 def _misfits(found: MeanSquares, place: Any = slice(None)) -> tuple[int, int]:

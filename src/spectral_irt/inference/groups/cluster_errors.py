@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -82,19 +82,19 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
     beta, design = calibration.thresholds[place], model_like(calibration).design(some)
     if calibration.provenance.estimator.startswith("Marginal"):
-        found = _marginal(some, beta, code, groups, calibration.adaptive, design)
+        locations, thresholds, matrix = _marginal(some, beta, code, groups, calibration.adaptive, design)
     else:
-        found = _conditional(some, beta, code, design)
+        locations, thresholds, matrix = _conditional(some, beta, code, design)
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
     rest = calibration.known & ~calibration.measured & np.isfinite(calibration.se)
     shift = float(np.sum(calibration.se[rest] ** 2)) / int(calibration.known.sum()) ** 2
     se, threshold_se = np.full(calibration.n_items, np.nan), np.full(calibration.layout.n_entries, np.nan)
-    se[measured] = np.sqrt(n / (n - 1) * found.locations + shift)
-    threshold_se[place] = np.sqrt(n / (n - 1) * found.thresholds + shift)
+    se[measured] = np.sqrt(n / (n - 1) * locations + shift)
+    threshold_se[place] = np.sqrt(n / (n - 1) * thresholds + shift)
     covariance = None
-    if found.covariance is not None:
+    if matrix is not None:
         covariance = np.full((len(threshold_se), len(threshold_se)), np.nan)
-        covariance[np.ix_(place, place)] = n / (n - 1) * found.covariance + shift
+        covariance[np.ix_(place, place)] = n / (n - 1) * matrix + shift
     return Clustered(se, threshold_se, covariance, n)
 
 
@@ -121,13 +121,10 @@ def clustered(
     return robust, found
 
 
-class _People(NamedTuple):
-    """Some people, the number of each one's cluster, and the kernel that gives their scores: people x parameters."""
-
-    answers: Responses
-    code: Ints
-    kernel: Callable[..., sparse.csr_array]
-    args: tuple[Any, ...]
+# Some people, the number of each one's cluster, and the kernel that gives their scores (people x parameters), with what
+# it takes; variances of the locations and of the thresholds, and the covariance of these where they are few.
+_People = tuple[Responses, Ints, Callable[..., sparse.csr_array], tuple[Any, ...]]
+_Errors = tuple[Floats, Floats, Floats | None]
 
 
 def _scores_by_cluster(people: Sequence[_People]) -> Iterator[sparse.csr_array]:
@@ -135,15 +132,15 @@ def _scores_by_cluster(people: Sequence[_People]) -> Iterator[sparse.csr_array]:
 
     Those of a cluster within one block come with this block; only those of the others are kept to the end.
     """
-    sizes = [size for part in people for size in part.answers.entries.map(n_persons)]
-    block, code = np.repeat(np.arange(len(sizes)), sizes), np.concatenate([part.code for part in people])
+    sizes = [size for answers, *_ in people for size in answers.entries.map(n_persons)]
+    block, code = np.repeat(np.arange(len(sizes)), sizes), np.concatenate([own for _, own, *_ in people])
     low, high = np.full(int(code.max()) + 1, len(sizes)), np.full(int(code.max()) + 1, -1)
     np.minimum.at(low, code, block)
     np.maximum.at(high, code, block)
     alone = low == high  # all people of a cluster are in the same block
     open_codes, open_scores = [], []
-    for part in people:
-        for number, scores in part.answers.entries.map(_summed, part.kernel, part.args, persons=(part.code,)):
+    for answers, own, kernel, args in people:
+        for number, scores in answers.entries.map(_summed, kernel, args, persons=(own,)):
             whole = alone[number]
             yield scores[whole]
             open_codes.append(number[~whole])
@@ -161,23 +158,14 @@ def _added(code: Ints, scores: sparse.csr_array) -> tuple[Ints, sparse.csr_array
     number, of = np.unique(code, return_inverse=True)
     if len(number) == len(code):
         return code, scores
-    together = sparse.csr_array(
-        (np.ones(len(code)), (of.ravel(), np.arange(len(code)))), shape=(len(number), len(code))
-    )
+    shape = (len(number), len(code))
+    together = sparse.csr_array((np.ones(len(code)), (of.ravel(), np.arange(len(code)))), shape=shape)
     return number, together @ scores
-
-
-class _Errors(NamedTuple):
-    """Variances of the locations and of the thresholds, and the covariance of these where they are few."""
-
-    locations: Floats
-    thresholds: Floats
-    covariance: Floats | None
 
 
 def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats | None) -> _Errors:
     layout = responses.thresholds
-    scores = _scores_by_cluster([_People(responses, code, _conditional_scores, (layout, beta))])
+    scores = _scores_by_cluster([(responses, code, _conditional_scores, (layout, beta))])
     if len(beta) > KEEP_COVARIANCE:
         return _without_a_matrix(responses, beta, scores)
     exact = ExactLikelihood(responses)
@@ -203,7 +191,7 @@ def _without_a_matrix(responses: Responses, beta: Floats, scores: Iterator[spars
             y = y - center @ y
             thresholds += (y**2).sum(axis=1)
             locations += (np.add.reduceat(y, layout.first, axis=0) ** 2).sum(axis=1) / layout.max_score**2
-    return _Errors(locations, thresholds, None)
+    return locations, thresholds, None
 
 
 def _marginal(
@@ -221,11 +209,10 @@ def _marginal(
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
     scored = []
-    for g, (part, population, others) in enumerate(
-        zip(parts, fit.populations, found.places(fit.populations), strict=True)
-    ):
+    places = found.places(fit.populations)
+    for g, (part, population, others) in enumerate(zip(parts, fit.populations, places, strict=True)):
         args = (fit.difficulty, population, layout, others)
-        scored.append(_People(part.responses, code[split.group == g], marginal_scores, args))
+        scored.append((part.responses, code[split.group == g], marginal_scores, args))
     return _sandwich(layout, found.inverse(RIDGE)[: len(beta)], _scores_by_cluster(scored))
 
 
@@ -239,7 +226,7 @@ def _sandwich(layout: Thresholds, bread: Floats, scores: Iterator[sparse.csr_arr
     bread = bread - layout.averaging() @ bread
     covariance = bread @ sum(gram(piece) for piece in scores) @ bread.T
     locations = np.diag(location_covariance(layout, covariance)).copy()
-    return _Errors(locations, np.diag(covariance).copy(), covariance if len(covariance) <= KEEP_COVARIANCE else None)
+    return locations, np.diag(covariance).copy(), covariance if len(covariance) <= KEEP_COVARIANCE else None
 
 
 def _conditional_scores(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:

@@ -9,8 +9,6 @@ differ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,26 +44,12 @@ def mantel_haenszel(
         nothing = np.full(asked.n_items, np.nan)
         return nothing, nothing, nothing, matched
     cells = _cells(asked, np.where(both, np.cumsum(both) - 1, -1)[stratum], focal, int(both.sum()))
-    return (*(_odds_ratio if responses.thresholds.binary else _mean_scores)(cells, asked.n_items), matched)
+    return (*(_odds_ratio if responses.thresholds.binary else _mean_scores)(*cells, asked.n_items), matched)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """An item in a stratum: answers and their sum and sum of squares, of all and of the focal group."""
-
-    item: Ints
-    n: Floats
-    n_focal: Floats
-    total: Floats
-    square: Floats
-    of_focal: Floats
-
-    def sums(self, values: Floats, n_items: int) -> Floats:
-        """Over the strata of each item."""
-        return np.bincount(self.item, weights=values, minlength=n_items).astype(np.float64)
-
-
-def _cells(responses: Responses, stratum: Ints, focal: NDArray[np.bool_], n_strata: int) -> _Cells:
+def _cells(responses: Responses, stratum: Ints, focal: NDArray[np.bool_], n_strata: int) -> tuple[Ints, Floats]:
+    """The item of every item in a stratum; its answers, those of the focal group, the sum of the answers and of their
+    squares, and the sum of the focal group."""
     person, item, category = responses.answers()
     inside = stratum[person] >= 0
     person, item, x = person[inside], item[inside].astype(np.int64), category[inside].astype(float)
@@ -74,21 +58,19 @@ def _cells(responses: Responses, stratum: Ints, focal: NDArray[np.bool_], n_stra
     if len(cell) > FILLED * len(of):
         cell, of = np.unique(of, return_inverse=True)
     mine = focal[person].astype(float)
-    columns = (
-        np.bincount(of, weights=w, minlength=len(cell)).astype(np.float64) for w in (None, mine, x, x * x, mine * x)
-    )
-    return _Cells(cell % m, *columns)
+    columns = [np.bincount(of, weights=w, minlength=len(cell)) for w in (None, mine, x, x * x, mine * x)]
+    return cell % m, np.array(columns, dtype=np.float64)
 
 
-def _odds_ratio(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
+def _odds_ratio(item: Ints, cells: Floats, n_items: int) -> tuple[Floats, Floats, Floats]:
     """Log odds ratio, its standard error by Robins et al., and chi-square with continuity correction."""
-    c, d = cells.of_focal, cells.n_focal - cells.of_focal
-    a, b = cells.total - c, cells.n - cells.n_focal - (cells.total - c)
-    n = np.maximum(cells.n, 2)  # where there is nobody all numerators are zero
+    n, n_focal, total, _, c = cells
+    d, a = n_focal - c, total - c
+    b, n = n - n_focal - a, np.maximum(n, 2)  # where there is nobody all numerators are zero
     r, s, p, q = a * d / n, b * c / n, (a + d) / n, (b + c) / n
     expected, variance = (a + b) * (a + c) / n, (a + b) * (c + d) * (a + c) * (b + d) / (n * n * (n - 1))
     each = (r, s, p * r, p * s + q * r, q * s, a, expected, variance)
-    R, S, pr, mixed, qs, right, awaited, spread = (cells.sums(one, n_items) for one in each)
+    R, S, pr, mixed, qs, right, awaited, spread = (np.bincount(item, one, n_items) for one in each)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_odds = np.log(R / S)
         se = np.sqrt(pr / (2 * R**2) + mixed / (2 * R * S) + qs / (2 * S**2))
@@ -97,14 +79,13 @@ def _odds_ratio(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
     return np.where(known, log_odds, np.nan), np.where(known, se, np.nan), np.where(spread > 0, statistic, np.nan)
 
 
-def _mean_scores(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
+def _mean_scores(item: Ints, cells: Floats, n_items: int) -> tuple[Floats, Floats, Floats]:
     """Cox's estimate, its standard error, and Mantel's chi-square."""
-    n = np.maximum(cells.n, 2)
-    expected = cells.n_focal * cells.total / n
-    variance = cells.n_focal * (n - cells.n_focal) * (n * cells.square - cells.total**2) / (n * n * (n - 1))
-    more = cells.n > 1
-    away = cells.sums(np.where(more, expected - cells.of_focal, 0.0), n_items)
-    spread = cells.sums(np.where(more, variance, 0.0), n_items)
+    number, n_focal, total, square, of_focal = cells
+    n, more = np.maximum(number, 2), number > 1
+    variance = n_focal * (n - n_focal) * (n * square - total**2) / (n * n * (n - 1))
+    away = np.bincount(item, np.where(more, n_focal * total / n - of_focal, 0.0), n_items)
+    spread = np.bincount(item, np.where(more, variance, 0.0), n_items)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(spread > 0, [away / spread, 1 / np.sqrt(spread), away**2 / spread], np.nan)
     return found[0], found[1], found[2]

@@ -128,8 +128,10 @@ class Reliability:
         return rest / (rest + sd**2 * (1 - rho) / rho)
 
     def _quoted(self, digits: int) -> str:
-        named = (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha))
-        return ", ".join(f"{name} {value:.{digits}f}" for name, value in named if value is not None)
+        parts = []
+        for name, value in (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha)):
+            parts += [] if value is None else [f"{name} {value:.{digits}f}"]
+        return ", ".join(parts)
 
     def text(self) -> str:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
@@ -193,6 +195,10 @@ def reliability(
     of_persons, of_items = np.where(mixed, found.se, np.nan), np.where(ok, se, np.nan)
     persons, alpha = separation(found.ability, of_persons, weights), cronbach_alpha(responses, weights)[0]
     real, real_items = of_persons * np.sqrt(np.fmax(person_infit, 1)), of_items * np.sqrt(np.fmax(item_infit, 1))
+    met = items_met(responses, calibration.thresholds)
+    both = np.isfinite(met) & np.isfinite(found.ability)
+    met, able = met[both], found.ability[both]
+    same = len(met) < 2 or np.ptp(met) < SAME or np.ptp(able) < SAME
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
@@ -210,19 +216,9 @@ def reliability(
         n_lowest=int(np.sum(found.extreme & (found.score == 0))),
         n_highest=int(np.sum(found.extreme & (found.score > 0))),
         targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
-        form_correlation=form_correlation(responses, calibration.thresholds, found.ability),
+        form_correlation=None if same else float(np.corrcoef(met, able)[0, 1]),
         method=found.method,
     )
-
-
-def form_correlation(responses: Responses, thresholds: Floats, ability: Floats) -> float | None:
-    """Correlation of ability with the mean difficulty of the items met; None where that is the same for all."""
-    met = items_met(responses, thresholds)
-    known = np.isfinite(met) & np.isfinite(ability)
-    met, ability = met[known], ability[known]
-    if len(met) < 2 or np.ptp(met) < SAME or np.ptp(ability) < SAME:
-        return None
-    return float(np.corrcoef(met, ability)[0, 1])
 
 
 def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of, once
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, unseen_dependence
-from spectral_irt.inference.fit.causes import cause_findings
-from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_finding, outside_limits
-from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence, person_misfit
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality, unseen_dependence
+from spectral_irt.inference.fit.item_fit import LEVEL, MATERIAL
+from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.score_test import RaoTest
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, p_value
 
-if TYPE_CHECKING:
-    from spectral_irt.analysis.analysis import Analysis
-
-TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
 
@@ -84,8 +78,10 @@ class Checks:
         if slight and not self.bootstrap:
             text += f", though {slight:,} {'is' if slight == 1 else 'are'} off by less than {MATERIAL:g} beyond chance"
         if self.bootstrap:
-            outside, by_chance = outside_limits(self.columns)
-            text += f", {outside:,} outside their own 95% limits, where chance puts {by_chance:.1f}"
+            low, high = self.columns["infit_conditional_low"], self.columns["infit_conditional_high"]
+            outside, judged = (infit < low) | (infit > high), np.isfinite(infit + low + high)
+            by_chance = LEVEL * judged.sum()
+            text += f", {np.sum(outside & judged):,} outside their own 95% limits, where chance puts {by_chance:.1f}"
         return text
 
     def _shared_said(self) -> list[str]:
@@ -94,10 +90,8 @@ class Checks:
             return ["too few people or items to see a second dimension or dependent items"]
         some = f" in a sample of {found.n_people:,} people and {len(found.items):,} items" if found.sampled else ""
         if found.two_dimensions:
-            what = (
-                f"a weak contrast of {found.strength:.1f} items" if found.weak_contrast else "more than one dimension"
-            )
-            parts = [f"{what} ({p_value(found.contrast_p)})"]
+            weak = f"a weak contrast of {found.strength:.1f} items"
+            parts = [f"{weak if found.weak_contrast else 'more than one dimension'} ({p_value(found.contrast_p)})"]
         elif found.contrast:
             parts = []  # a contrast of the dependent items, which are named next
         else:
@@ -123,37 +117,7 @@ class Checks:
         }
 
 
-@once
-def run_checks(study: Analysis, bootstrap: int, sample: int | None, persons: bool) -> Checks:
-    """All checks, within a second or about the time of the fit; with abilities of the people where those are known."""
-    calibration, responses = study.calibration, study.responses
-    columns = columns_of(study.item_fit, bootstrap=bootstrap, sample=sample)
-    halves = study.quick_model_test()
-    study._tell("dimensions and dependent items")
-    shared = dimensionality(calibration, responses)
-    study._tell("person misfit")
-    own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
-    known = (study.abilities("wle"), study._person_fit("wle")) if persons and own else None
-    people = person_misfit(responses, study._measured, known=known)
-    misfit = bool((columns["misfit"] != "").any())
-    findings = [misfit_finding(columns, bootstrap)] if misfit else []
-    for found in (halves, shared, people):
-        findings += () if found is None else found.findings
-    limits = np.where(calibration.measured, detectable(study._conditional()["infit_se"]), np.nan)
-    if findings:
-        codes = ("misfitting_items", "dependent_items")
-        troubled = {item for finding in findings if finding.code in codes for item in finding.items}
-        named = {finding.code for finding in findings}
-        slopes = study._item_statistics()["discrimination"]
-        causes = cause_findings(calibration, responses, columns, slopes, troubled)
-        findings += [finding for finding in causes if finding.code not in named]
-    blind = np.flatnonzero(limits > VISIBLE)
-    if len(blind) and not misfit:
-        findings.append(_not_visible(columns, limits, blind))
-    return Checks(columns, halves, shared, people, limits, bootstrap, tuple(findings))
-
-
-def _not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:
+def not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:
     """A note on items whose misfit could not have been seen."""
     known = int(np.isfinite(limits).sum())
     answers, limit = float(np.median(columns["n"][blind])), float(np.median(limits[blind]))
