@@ -23,6 +23,12 @@ from spectral_irt.numerics import fill_scaled
 
 STEP = 1e-7  # logits; steps square, so the error left after one of this size is beyond the last digit
 FAR = 600.0  # exponents up to here neither overflow nor vanish
+# Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
+# posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
+# line, and an answer in categories 0 to K has them at least pi / K from it. The rule goes on until the density has
+# fallen by exp(-32), so that skewed posteriors are covered too.
+NODES, WIDEST, FALL = 0.8, 0.6, 32.0
+MOST_NODES = 2000  # each way, a bound that no posterior needs
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
 
 
@@ -299,14 +305,64 @@ def _standing_together(layout: Thresholds, beta: Floats) -> tuple[Floats, int]:
     return pooled[layout.item, layout.level - 1], longest
 
 
-def score_abilities(beta: Floats, layout: Thresholds | None = None, *, warm: bool = True) -> tuple[Floats, Floats]:
-    """Ability and standard error of every total score on a complete set of items with these thresholds."""
-    layout = layout or Thresholds.ones(len(beta))
-    ability, se = np.empty(len(beta) + 1), np.empty(len(beta) + 1)
-    for some, run in complete_runs(layout, beta, np.arange(len(beta) + 1)):
-        ability[some], information = solve(run, warm=warm)
-        with np.errstate(divide="ignore"):
-            se[some] = 1 / np.sqrt(information)
+def posterior_moments(run: Run, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of these people's abilities under a normal prior, of one mean or one for each."""
+    mode, width, heights = posterior_density(run, mean, sd, NODES, FALL)
+    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
+    for k, height in heights.items():
+        # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
+        weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
+        mass += weight
+        first += k * weight
+        second += k**2 * weight
+    first, second = first / mass, second / mass
+    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
+
+
+def posterior_density(
+    run: Run, mean: float | Floats, sd: float, step: float, fall: float, beyond: int = 0
+) -> tuple[Floats, Floats, dict[int, Floats]]:
+    """Where each posterior is highest, the width of a step away from there, `step` of its standard deviation, and the
+    logarithm of the density after k steps up (or -k down), less that at the mode.
+
+    The steps go on until it has fallen so far for everybody, and then to so many nodes beyond."""
+    mode, information = solve(run, mean=mean, precision=sd**-2)
+    width = np.minimum(step / np.sqrt(information + sd**-2), WIDEST / run.layout.widest)
+    likelihood, heights = log_likelihood(run), {}
+    top = likelihood(mode) - ((mode - mean) / sd) ** 2 / 2
+    for side in (-1, 1):
+        after = 0
+        for k in range(side, side * MOST_NODES, side):
+            theta = mode + k * width
+            heights[k] = likelihood(theta) - ((theta - mean) / sd) ** 2 / 2 - top
+            after += bool(np.all(heights[k] < -fall))
+            if after > beyond:
+                break
+    return mode, width, heights
+
+
+def estimated(run: Run, warm: bool, prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
+    """Abilities of these people with their standard errors: by likelihood, or under a prior of this mean and sd."""
+    if prior is not None:
+        return posterior_moments(run, *prior)
+    theta, information = solve(run, warm=warm)
+    with np.errstate(divide="ignore"):
+        return theta, 1 / np.sqrt(information)
+
+
+def score_abilities(
+    beta: Floats,
+    layout: Thresholds | None = None,
+    *,
+    warm: bool = True,
+    prior: tuple[float, float] | None = None,
+    scores: Ints | None = None,
+) -> tuple[Floats, Floats]:
+    """Ability and standard error of every total score, or of these, on all items with these thresholds."""
+    layout, scores = layout or Thresholds.ones(len(beta)), np.arange(len(beta) + 1) if scores is None else scores
+    ability, se = np.empty(len(scores)), np.empty(len(scores))
+    for some, run in complete_runs(layout, beta, scores):
+        ability[some], se[some] = estimated(run, warm, prior)
     return ability, se
 
 

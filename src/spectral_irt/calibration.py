@@ -113,6 +113,8 @@ class Calibration:
         What was added to the data; further columns of `items()`, such as the displacement of anchored items.
     scale, frame_kind : Scale, str
         How measures are reported; the dataframe library of the tables: the one that the data came in, or polars.
+    adaptive : bool
+        Whether it was told that items were chosen by the answers.
     facets : FacetMeasures, optional
         Of ratings: what was found about raters and other facets, and about the items by themselves.
 
@@ -151,6 +153,7 @@ class Calibration:
     known: NDArray[np.bool_] = field(init=False)
     measured: NDArray[np.bool_] = field(init=False)
     anchored: NDArray[np.bool_] = field(init=False)
+    adaptive: bool = field(init=False)
 
     def __post_init__(self) -> None:
         own = vars(self)  # written here only: for everybody else it is frozen
@@ -169,6 +172,7 @@ class Calibration:
         own["known"] = np.isfinite(self.difficulty)
         own["measured"] = self.known & np.isin(self.status, MEASURED)
         own["anchored"] = np.asarray(self.further.get("anchored", np.zeros(m, dtype=bool)))
+        own["adaptive"] = ADAPTIVE_DESIGN in map(attrgetter("code"), self.findings)
         own["further"] = dict(self.further)
         for arrays in (own, own["further"]):
             for name, value in arrays.items():
@@ -190,11 +194,6 @@ class Calibration:
     def own_items(self) -> Calibration:
         """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
         return self if self.facets is None else cast("Calibration", self.facets.items)
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether it was told that items were chosen by the answers."""
-        return ADAPTIVE_DESIGN in map(attrgetter("code"), self.findings)
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""

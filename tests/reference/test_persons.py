@@ -103,6 +103,6 @@ def test_population_of_marginal_likelihood():
     """At the difficulties of marginal likelihood the fitted population is theirs: variance free, mean zero."""
     answers, theirs = answers_of("lsat6"), said("lsat6")["TAM_mml"]
     found = abilities(answers, of_items(theirs["difficulty"], answers.items), "eap")
-    close([found.prior_mean, found.prior_sd**2], [0, theirs["variance"]], MARGINAL)
+    close([found.prior[0], found.prior[1] ** 2], [0, theirs["variance"]], MARGINAL)
     spread = found.ability.var()
     close(spread / (spread + np.mean(found.se**2)), theirs["EAP_reliability"], 1e-6)

@@ -101,13 +101,13 @@ def test_posterior_one_user_at_a_time(mean, sd):
 def test_prior_is_estimated():
     data = simulate.rasch(4000, 25, ability_mean=0.7, ability_sd=1.4, seed=2)
     found = abilities(data.responses, data.difficulty, "eap")
-    assert abs(found.prior_mean - 0.7) < 0.08
-    assert abs(found.prior_sd - 1.4) < 0.08
-    assert abs(found.ability.mean() - found.prior_mean) < 1e-4  # EM's fixed point
-    assert abs(np.mean(found.se**2) + found.ability.var() - found.prior_sd**2) < 1e-4
+    assert abs(found.prior[0] - 0.7) < 0.08
+    assert abs(found.prior[1] - 1.4) < 0.08
+    assert abs(found.ability.mean() - found.prior[0]) < 1e-4  # EM's fixed point
+    assert abs(np.mean(found.se**2) + found.ability.var() - found.prior[1] ** 2) < 1e-4
     given = abilities(data.responses, data.difficulty, "eap", prior_mean=0.0)
-    assert given.prior_mean == 0
-    assert given.prior_sd > found.prior_sd
+    assert given.prior[0] == 0
+    assert given.prior[1] > found.prior[1]
 
 
 def test_categories_near_and_far_have_one_likelihood(monkeypatch):
@@ -333,7 +333,7 @@ def test_the_same_score_on_all_items_is_the_same_ability_to_the_last_bit(method)
     scores, first = np.unique(found.score, return_index=True)
     assert len(scores) < 40  # some share theirs
     assert np.all(np.diff(found.ability[first]) > 0)
-    prior = {"prior_mean": found.prior_mean, "prior_sd": found.prior_sd} if method == "eap" else {}
+    prior = {"prior_mean": found.prior[0], "prior_sd": found.prior[1]} if method == "eap" else {}
     few = np.sort(first[:3])
     alone = abilities(data.responses.take_persons(few), data.difficulty, method, **prior)
     np.testing.assert_allclose(alone.ability, found.ability[few], rtol=1e-9)

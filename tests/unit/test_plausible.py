@@ -74,8 +74,8 @@ def test_regression_on_nothing_is_the_population():
     data = simulate.rasch(400, 8, ability_mean=0.4, seed=2)
     found = abilities(data.responses, data.difficulty, "eap")
     mean, sd = latent_regression(data.responses, data.difficulty, np.ones((400, 1)))
-    np.testing.assert_allclose(mean, found.prior_mean, atol=2e-5)
-    assert abs(sd - found.prior_sd) < 2e-5
+    np.testing.assert_allclose(mean, found.prior[0], atol=2e-5)
+    assert abs(sd - found.prior[1]) < 2e-5
 
 
 @pytest.mark.slow

@@ -30,7 +30,6 @@ from spectral_irt.persons.residuals import (
     MOST,
     MeanSquares,
     people_at,
-    person_columns,
     person_mean_squares,
     residual_columns,
     unexpected_columns,
@@ -141,10 +140,12 @@ class AnalysisOfPeople:
             Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
             `persons.plausible.plausible_values`.
         """
-        most = None  # the highest score that each person could have
-        if not self._layout.binary:
-            most = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
-        columns = person_columns(self.responses, self.abilities(method), self._person_fit(self._estimate(method)), most)
+        found, fit = self.abilities(method), self._person_fit(self._estimate(method))
+        columns: Columns = {"person": self.responses.persons, "n": found.n, "score": found.score}
+        if not self._layout.binary:  # the highest score that each person could have
+            columns["max_score"] = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
+        columns |= {"ability": found.ability, "se": found.se, "extreme": found.extreme}
+        columns |= {"infit": fit.infit, "outfit": fit.outfit, "infit_z": fit.infit_z, "outfit_z": fit.outfit_z}
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
         return with_measures(columns, "ability", self.calibration.scale)

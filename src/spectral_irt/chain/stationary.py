@@ -66,8 +66,13 @@ def stationary(
 ) -> Stationary:
     """Solve for the stationary distribution to the relative l1 residual `tol`; warn if that is not reached."""
     rates = chain.rates
-    if len(rates) <= SMALL:
-        return _eliminate(chain)
+    if len(rates) <= SMALL:  # exactly; the matrix comes from one pass with many columns
+        y = chain.inflow(np.eye(len(rates))).T
+        np.fill_diagonal(y, 0)
+        pi = gth(y)
+        residual = np.abs(pi @ y - pi * rates).sum() / (pi @ rates)
+        second = np.sort(np.abs(np.linalg.eigvals(y / rates[:, None])))[-2]  # of the row-normalized chain
+        return Stationary(pi, 1, float(residual), float(min(second, 1.0)), "elimination")
     flow = rates.copy() if start is None else start * rates
     found = _anderson(chain, flow / flow.sum(), tol, max_passes)
     if found.residual > tol:
@@ -171,17 +176,6 @@ def gth(rates: Floats) -> Floats:
     for k in range(1, m):
         pi[k] = pi[:k] @ y[:k, k]
     return pi / pi.sum()
-
-
-def _eliminate(chain: Chain) -> Stationary:
-    """Exact solution of a small chain; its matrix comes from one pass with many columns."""
-    rates = chain.rates
-    y = chain.inflow(np.eye(len(rates))).T
-    np.fill_diagonal(y, 0)
-    pi = gth(y)
-    error = pi @ y - pi * rates
-    second = np.sort(np.abs(np.linalg.eigvals(y / rates[:, None])))[-2]  # of the row-normalized chain
-    return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), float(min(second, 1.0)), "elimination")
 
 
 @dataclass(eq=False)

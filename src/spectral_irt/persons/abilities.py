@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.ability import Run, cached_runs, log_likelihood, solve
+from spectral_irt.ability import cached_runs, estimated
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.design import same_rows
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
-# Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
-# posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
-# line, and an answer in categories 0 to K has them at least pi / K from it. The rule goes on until the density has
-# fallen by exp(-32), so that skewed posteriors are covered too.
-STEP, WIDEST, FALL = 0.8, 0.6, 32.0
-MOST_NODES = 2000  # each way, a bound that no posterior needs
 NARROWEST = 0.01  # standard deviation of a population in which abilities do not differ
 CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 FEW = 30  # people from whom no population is estimated when they seem not to differ at all
@@ -41,7 +35,7 @@ class Abilities:
 
     `ability` and `se` are on the scale of the difficulties, NaN for a person without answers, except under a prior.
     `extreme`: the lowest or the highest score; the likelihood has no maximum, and the number rests on the method. `n`
-    and `score` count answers to items with a difficulty, and right ones. `prior_mean` and `prior_sd` are for "eap".
+    and `score` count answers to items with a difficulty, and right ones. `prior` is for "eap": mean and sd.
     """
 
     ability: Floats
@@ -50,13 +44,7 @@ class Abilities:
     n: Ints
     score: Ints
     method: str
-    prior_mean: float | None = None
-    prior_sd: float | None = None
-
-    @property
-    def prior(self) -> tuple[float, float] | None:
-        """Mean and standard deviation of the population, where there is one."""
-        return None if self.prior_mean is None or self.prior_sd is None else (self.prior_mean, self.prior_sd)
+    prior: tuple[float, float] | None = None
 
 
 def abilities(
@@ -109,7 +97,7 @@ def abilities(
     prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
     ability, se, extreme, n, score = found
-    return Abilities(ability, se, extreme, n, score, method, *(prior or (None, None)))
+    return Abilities(ability, se, extreme, n, score, method, prior)
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
@@ -140,36 +128,28 @@ def known_rows(block: Block, beta: Floats, layout: Thresholds) -> Rows:
     return rows_of(answers_with_difficulty(block, beta), layout)
 
 
-def _distinct(rows: Rows, beta: Floats, layout: Thresholds) -> tuple[Rows, Any]:
-    """Somebody for each set of items and score, all that ability depends on, and where in them everybody is.
-
-    Right and wrong answers are so cheap that it pays where everybody answered all items only.
-    """
-    if not layout.binary:
-        found = same_rows(rows, layout)
-        return found.rows, found.of_person
-    known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
-    if not rows.n_persons or not np.all(rows.counts == len(known)):
-        return rows, slice(None)
-    scores, who = np.unique(rows.scores, return_inverse=True)
-    n = np.full(len(scores), len(known))
-    return Rows(np.arange(len(scores) + 1) * len(known), np.tile(known, len(scores)), n, scores, n), who
-
-
 def _solved(
     block: Block, beta: Floats, layout: Thresholds, warm: bool, prior: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]:
-    """Ability and se of everybody, by likelihood or under a prior, whose score is extreme, answers, and score."""
-    rows, (mean, sd) = known_rows(block, beta, layout), prior or (np.nan, np.nan)
-    some, who = _distinct(rows, beta, layout)
+    """Ability and se of everybody, by likelihood or under a prior, whose score is extreme, answers, and score.
+
+    An ability depends on the set of items and the score alone, so it is found for one person with each. Right and wrong
+    answers are so cheap that it pays where everybody answered all items only.
+    """
+    rows = some = known_rows(block, beta, layout)
+    who: Any = slice(None)
+    known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
+    if not layout.binary:
+        found = same_rows(rows, layout)
+        some, who = found.rows, found.of_person
+    elif rows.n_persons and np.all(rows.counts == len(known)):
+        scores, who = np.unique(rows.scores, return_inverse=True)
+        n = np.full(len(scores), len(known))
+        some = Rows(np.arange(len(scores) + 1) * len(known), np.tile(known, len(scores)), n, scores, n)
+    mean, sd = prior or (np.nan, np.nan)
     ability, se = np.full(some.n_persons, mean, dtype=float), np.full(some.n_persons, sd, dtype=float)
     for persons, run in cached_runs(some, layout, beta):
-        if prior is not None:
-            ability[persons], se[persons] = posterior_moments(run, mean, sd)
-            continue
-        ability[persons], information = solve(run, warm=warm)
-        with np.errstate(divide="ignore"):
-            se[persons] = 1 / np.sqrt(information)
+        ability[persons], se[persons] = estimated(run, warm, prior)
     extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)
     return ability[who], se[who], extreme, rows.counts, rows.scores
 
@@ -254,42 +234,6 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     if known.all():
         return responses, thresholds
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
-
-
-def posterior_moments(run: Run, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of these people's abilities under a normal prior, of one mean or one for each."""
-    mode, width, heights = posterior_density(run, mean, sd, STEP, FALL)
-    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
-    for k, height in heights.items():
-        # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
-        weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
-        mass += weight
-        first += k * weight
-        second += k**2 * weight
-    first, second = first / mass, second / mass
-    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
-
-
-def posterior_density(
-    run: Run, mean: float | Floats, sd: float, step: float, fall: float, beyond: int = 0
-) -> tuple[Floats, Floats, dict[int, Floats]]:
-    """Where each posterior is highest, the width of a step away from there, `step` of its standard deviation, and the
-    logarithm of the density after k steps up (or -k down), less that at the mode.
-
-    The steps go on until it has fallen so far for everybody, and then to so many nodes beyond."""
-    mode, information = solve(run, mean=mean, precision=sd**-2)
-    width = np.minimum(step / np.sqrt(information + sd**-2), WIDEST / run.layout.widest)
-    likelihood, heights = log_likelihood(run), {}
-    top = likelihood(mode) - ((mode - mean) / sd) ** 2 / 2
-    for side in (-1, 1):
-        after = 0
-        for k in range(side, side * MOST_NODES, side):
-            theta = mode + k * width
-            heights[k] = likelihood(theta) - ((theta - mean) / sd) ** 2 / 2 - top
-            after += bool(np.all(heights[k] < -fall))
-            if after > beyond:
-                break
-    return mode, width, heights
 
 
 def log_spread(away: Floats, error: Floats) -> float:

@@ -8,20 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.ability import Run, cached_runs
+from spectral_irt.ability import Run, cached_runs, posterior_density, posterior_moments
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import (
-    checked,
-    known_rows,
-    log_spread,
-    population,
-    posterior_density,
-    posterior_moments,
-    settle,
-)
+from spectral_irt.persons.abilities import checked, known_rows, log_spread, population, settle
 from spectral_irt.tables import Columns
 
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is

@@ -81,14 +81,13 @@ def standardized(mean_square: Floats, q: Floats) -> Floats:
 
 def person_mean_squares(responses: Responses, thresholds: Floats, ability: Floats) -> MeanSquares:
     """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
-    beta = checked(responses, thresholds)
-    return mean_squares(*responses.entries.gather(_person_sums, beta, responses.thresholds, persons=(ability,)))
+    beta, layout = checked(responses, thresholds), responses.thresholds
+    sums = _sums_of_right_and_wrong if layout.binary else _sums_of_categories
+    return mean_squares(*responses.entries.gather(sums, beta, layout, persons=(ability,)))
 
 
-def _person_sums(block: Block, theta: Floats, beta: Floats, layout: Thresholds) -> tuple[Floats, ...]:
+def _sums_of_categories(block: Block, theta: Floats, beta: Floats, layout: Thresholds) -> tuple[Floats, ...]:
     """What `mean_squares` takes."""
-    if layout.binary:
-        return _sums_of_right_and_wrong(answers_with_difficulty(block, beta), theta, beta)
     sums = np.zeros((6, block.n_persons))
     for one in answers_at(block, theta, beta, layout):
         for total, values in zip(sums, one.terms(), strict=True):
@@ -138,9 +137,10 @@ def answers_at(
         yield AnswersAt(person[some], items[some], category[some].astype(np.float64), own, *moments)
 
 
-def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats) -> tuple[Floats, ...]:
+def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats, layout: Thresholds) -> tuple[Floats, ...]:
     """z^2 is exp(b - theta) for a right and exp(theta - b) for a wrong answer, and 1 / V is 2 and both of these, so
     their sums need numbers of the items alone."""
+    block = answers_with_difficulty(block, difficulty)
     theta = np.where(block.informative & np.isfinite(theta), theta, np.nan)
     able, hard = np.exp(np.clip(theta, -FARTHEST, FARTHEST)), np.exp(np.clip(difficulty, -FARTHEST, FARTHEST))
     hard = np.where(np.isfinite(hard), hard, 1.0)
@@ -186,15 +186,6 @@ def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) 
     person, item, x, expected, z = residuals(responses, thresholds, ability)
     columns = {"person": responses.persons[person], "item": responses.items[item], "response": x.astype(np.int64)}
     return columns | {"expected": expected, "residual": x - expected, "z": z}
-
-
-def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, max_score: Ints | None = None) -> Columns:
-    """A row for each person; after the score the highest that each could have, where that is not n."""
-    columns = {"person": responses.persons, "n": found.n, "score": found.score}
-    if max_score is not None:
-        columns["max_score"] = max_score
-    columns |= {"ability": found.ability, "se": found.se, "extreme": found.extreme}
-    return columns | {"infit": fits.infit, "outfit": fits.outfit, "infit_z": fits.infit_z, "outfit_z": fits.outfit_z}
 
 
 def people_at(responses: Responses, people: Sequence[Any]) -> Ints:

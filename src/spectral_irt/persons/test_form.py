@@ -13,14 +13,14 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import complete_runs, score_abilities, solve
+from spectral_irt.ability import score_abilities
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
-from spectral_irt.persons.abilities import Abilities, checked, known_rows, posterior_moments
+from spectral_irt.persons.abilities import Abilities, checked, known_rows
 from spectral_irt.tables import Columns
 from spectral_irt.text import count_are, listed
 
@@ -64,8 +64,7 @@ class Form:
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
-        runs = complete_runs(form.layout, form.thresholds, np.array([0, form.max_score]))
-        low, high = np.concatenate([solve(run, warm=True)[0] for _, run in runs]).tolist()
+        low, high = score_abilities(form.thresholds, form.layout, scores=np.array([0, form.max_score]))[0].tolist()
         return low, high
 
     def abilities(self, method: str = "wle", prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
@@ -74,13 +73,7 @@ class Form:
         >>> Form.of(np.array([-1.0, 0.0, 1.0])).abilities()[0].round(2).tolist()
         [-2.29, -0.64, 0.64, 2.29]
         """
-        if method != "eap":
-            return score_abilities(self.thresholds, self.layout, warm=method == "wle")
-        assert prior is not None
-        ability, se = np.empty(self.max_score + 1), np.empty(self.max_score + 1)
-        for some, run in complete_runs(self.layout, self.thresholds, np.arange(self.max_score + 1)):
-            ability[some], se[some] = posterior_moments(run, *prior)
-        return ability, se
+        return score_abilities(self.thresholds, self.layout, warm=method == "wle", prior=prior)
 
     def chances(self, theta: Floats) -> Floats:
         """P(total score | ability), abilities x scores: gamma_s exp(s theta), over its sum.
