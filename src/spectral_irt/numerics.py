@@ -27,7 +27,7 @@ LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
-LEAF = 64  # rows up to which a matrix is inverted as it is
+LARGE = 500  # rows from which on the inverse of a positive definite matrix is worth a way of its own
 
 
 def generator(*seed: Any) -> np.random.Generator:
@@ -124,31 +124,19 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
         same = (parts[:, None] == parts) & (parts >= 0)
         shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
     full: Any = matrix + c * shift
-    large = m > LEAF and np.array_equal(full, full.T)
+    large = m > LARGE and np.array_equal(full, full.T)
     return (_by_cholesky(full) if large else np.linalg.inv(full)) - shift / c
 
 
-def _by_cholesky(matrix: Floats) -> Any:
-    """The inverse of a large matrix; of a positive definite one in three quarters of the time."""
-    try:
-        lower = _inverse_of_lower(np.linalg.cholesky(matrix))
-    except np.linalg.LinAlgError:  # not positive definite
-        return np.linalg.inv(matrix)
-    k = len(matrix) // 2
-    product = lower[k:].T @ lower[k:]
-    product[:k, :k] += lower[:k, :k].T @ lower[:k, :k]  # the rest of these rows is 0
-    return product
+def _by_cholesky(matrix: Any) -> Any:
+    """The inverse of a symmetric matrix; of a positive definite one in half the time."""
+    from scipy.linalg import lapack  # slow to import: only a large matrix is worth it
 
-
-def _inverse_of_lower(matrix: Any) -> Any:
-    if len(matrix) <= LEAF:
+    factor, failed = lapack.dpotrf(matrix, lower=1)
+    if failed:  # not positive definite
         return np.linalg.inv(matrix)
-    k = len(matrix) // 2
-    inverse = np.zeros_like(matrix)
-    top, bottom = (_inverse_of_lower(np.ascontiguousarray(corner)) for corner in (matrix[:k, :k], matrix[k:, k:]))
-    inverse[:k, :k], inverse[k:, k:] = top, bottom
-    inverse[k:, :k] = -bottom @ (matrix[k:, :k] @ top)
-    return inverse
+    lower = lapack.dpotri(factor, lower=1)[0]
+    return lower + np.tril(lower, -1).T
 
 
 def variances(b: sparse.csr_array, covariance: Floats) -> Floats:
@@ -172,17 +160,14 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
     total = np.zeros((m, other.shape[1]))
     size, precision = max(1, SLICE // m), np.float32 if single else np.float64
     for start in range(0, rows, size):
-        part = _dense(left, start, start + size, precision)
-        total += part.T @ (part if right is None else _dense(right, start, start + size, precision))
+        parts = []
+        for matrix in (left,) if right is None else (left, right):
+            bounds = matrix.indptr[start : start + size + 1]
+            own = slice(bounds[0], bounds[-1])  # by hand: scipy's own slices and changes of type would sort first
+            values = matrix.data[own].astype(precision, copy=False)
+            parts.append(csr(bounds - bounds[0], matrix.indices[own], values, matrix.shape[1]).toarray())
+        total += parts[0].T @ parts[-1]
     return total
-
-
-def _dense(matrix: sparse.csr_array, start: int, stop: int, precision: Any) -> NDArray[Any]:
-    """These rows; scipy's own slices and changes of type would sort them first."""
-    bounds = matrix.indptr[start : stop + 1]
-    own = slice(bounds[0], bounds[-1])
-    values = matrix.data[own].astype(precision, copy=False)
-    return csr(bounds - bounds[0], matrix.indices[own], values, matrix.shape[1]).toarray()
 
 
 def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single: bool = False) -> Any:

@@ -24,13 +24,13 @@ def test_centered_inverse_is_the_pseudo_inverse(m):
 def test_large_matrices_are_inverted_as_well_as_by_elimination():
     """By their Cholesky factor where they have one; the weakest of these links is 1e-8 of the strongest."""
     rng = np.random.default_rng(2)
-    turn = np.linalg.qr(rng.normal(size=(151, 151)))[0]
-    for values in (np.logspace(0, -8, 151), np.linspace(-1, 1.2, 151)):
+    turn = np.linalg.qr(rng.normal(size=(501, 501)))[0]
+    for values in (np.logspace(0, -8, 501), np.linspace(-1, 1.2, 501)):
         matrix = (turn * values) @ turn.T
         matrix = (matrix + matrix.T) / 2
         exact = (turn / values) @ turn.T
         # without a floating part nothing is centered: the plain inverse
-        found = centered_inverse(matrix, np.full(151, -1))
+        found = centered_inverse(matrix, np.full(501, -1))
         np.testing.assert_allclose(found, exact, atol=1e-6 * np.abs(exact).max())
 
 

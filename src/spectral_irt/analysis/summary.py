@@ -184,7 +184,7 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     left = f"last step {made.residual:.1g} SE" if newton else f"residual {made.residual:.0e}"
     sentences = [f"{text} ({count(made.iterations, 'pass', 'passes')} over the data, {left})."]
     if calibration.prior is not None:
-        sentences.append(calibration.prior.sentence)
+        sentences.append(str(calibration.prior))
     if made.se_method == "none":
         sentences.append("No standard errors, as asked.")
     elif made.se_method is not None:

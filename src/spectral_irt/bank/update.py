@@ -310,5 +310,5 @@ class _Job:
             plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
             acts = (prior.counts > 0) & self.free[item]
             plan = acted(plan, prior, self.made.labels, acts, here.tied, step, (self.low, self.high))
-            out.append(Finding("regularization", "note", plan.sentence))
+            out.append(Finding("regularization", "note", str(plan)))
         return out

@@ -213,7 +213,7 @@ def flow_out(part: Part, to: Floats) -> Floats:
 
 
 def total_rates(part: Part) -> Floats:
-    return flow_out(part, np.ones(part.wrong.shape[1]))
+    return onto_items(part.right, part.weight * (part.wrong @ np.ones(part.wrong.shape[1])))
 
 
 def pair_rates(part: Part) -> Floats:
@@ -318,13 +318,13 @@ class Neighbors:
     """
 
     def __init__(self, responses: Responses) -> None:
-        rows = responses.entries.prepare(_Rows.of, responses.thresholds)
+        rows = responses.entries.prepare(_answered, responses.thresholds)
         m = responses.n_items
         self.n_items = m
-        met = rows.sum(_met)
+        met = rows.sum(_times)
         self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
         self.alone = met == 0
-        self.rows = rows.prepare(_Rows.shared, self.share)
+        self.rows = rows.prepare(_shared, self.share)
         self.probes = PROBES if responses.n_responses <= MANY else FEWER
         self._squares: dict[bytes, Floats] = {}
         self._around: dict[bytes, Neighbors] = {}
@@ -344,7 +344,7 @@ class Neighbors:
         key = chosen.tobytes()
         if key not in self._around:
             fewer = copy(self)
-            fewer.rows = self.rows.prepare(_Rows.meeting, chosen.astype(float))
+            fewer.rows = self.rows.prepare(_meeting, chosen.astype(float))
             self._around[key] = fewer
         return self._around[key]
 
@@ -362,46 +362,41 @@ class Neighbors:
         return np.diag((~self.alone).astype(float)) - w
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Who answered what in one block, people with two answers or more: a 0/1 matrix, people x items."""
-
-    matrix: sparse.csr_array
-    inverse: Floats | None = None  # 1 / z_l
-
-    def shared(self, share: Floats) -> _Rows:
-        return replace(self, inverse=1 / (self.matrix @ share))
-
-    def meeting(self, chosen: Floats) -> _Rows:
-        """Without the people who met none of the chosen items, where these are many."""
-        meets = self.matrix @ chosen > 0
-        if meets.mean() > MOST:
-            return self
-        return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
-
-    @classmethod
-    def of(cls, block: Block, thresholds: Thresholds) -> _Rows:
-        rows = rows_of(block, thresholds)
-        several = rows.counts > 1
-        if not several.all():
-            rows = rows.take(np.flatnonzero(several))
-        ones = shared_ones(len(rows.items))
-        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items))
+Met = tuple[sparse.csr_array, Floats]  # people with two answers or more x items, 0/1, and 1 / z_l
 
 
-def _met(rows: _Rows) -> Floats:
-    return np.bincount(rows.matrix.indices, minlength=rows.matrix.shape[1]).astype(np.float64)
+def _answered(block: Block, thresholds: Thresholds) -> sparse.csr_array:
+    rows = rows_of(block, thresholds)
+    several = rows.counts > 1
+    if not several.all():
+        rows = rows.take(np.flatnonzero(several))
+    ones = shared_ones(len(rows.items))
+    return csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items)
 
 
-def _averages(rows: _Rows, v: Floats) -> Floats:
-    assert rows.inverse is not None
-    return rows.matrix.T @ ((rows.matrix @ v) * (rows.inverse if v.ndim == 1 else rows.inverse[:, None]))
+def _times(matrix: sparse.csr_array) -> Floats:
+    return np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
 
 
-def _inverse_sums(rows: _Rows) -> Floats:
-    return rows.matrix.T @ rows.inverse
+def _shared(matrix: sparse.csr_array, share: Floats) -> Met:
+    return matrix, 1 / (matrix @ share)
 
 
-def _pairs(rows: _Rows, share: Floats) -> Floats:
-    scale = sparse.diags_array(1 / np.sqrt(rows.matrix @ share))
-    return gram(sparse.csr_array(scale @ rows.matrix @ sparse.diags_array(share)))
+def _meeting(met: Met, chosen: Floats) -> Met:
+    """Without the people who met none of the chosen items, where these are many."""
+    meets = met[0] @ chosen > 0
+    return met if meets.mean() > MOST else (met[0][np.flatnonzero(meets)], met[1][meets])
+
+
+def _averages(met: Met, v: Floats) -> Floats:
+    matrix, inverse = met
+    return matrix.T @ ((matrix @ v) * (inverse if v.ndim == 1 else inverse[:, None]))
+
+
+def _inverse_sums(met: Met) -> Floats:
+    return met[0].T @ met[1]
+
+
+def _pairs(met: Met, share: Floats) -> Floats:
+    scale = sparse.diags_array(1 / np.sqrt(met[0] @ share))
+    return gram(sparse.csr_array(scale @ met[0] @ sparse.diags_array(share)))

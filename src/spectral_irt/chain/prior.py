@@ -85,14 +85,15 @@ class Regularization:
     located: int = 0
 
     def __str__(self) -> str:
+        """What was added, in a sentence."""
         if self.kind == "none":
-            return f"none ({self.reason})"
+            return f"Prior: none ({self.reason})."
         if self.kind == "pairs":
-            return f"nu = {self.nu:g} on pairs that {'differed' if self.rule == 'differed' else 'were seen together'}"
+            pairs = "differed" if self.rule == "differed" else "were seen together"
+            return f"Regularization: nu = {self.nu:g} on pairs that {pairs}."
         if self.kind == "virtual item":
-            how = "by empirical Bayes" if self.estimated else "as asked"
-            sd = 1 / np.sqrt(self.alpha)
-            return f"virtual item of average difficulty, a prior with sd {sd:.3g} {how} ({self.reason})"
+            sd, how = 1 / np.sqrt(self.alpha), "by empirical Bayes" if self.estimated else "as asked"
+            return f"Prior: virtual item of average difficulty, a prior with sd {sd:.3g} {how} ({self.reason})."
         noun, sd = "item", f"sd {self.sd:.2f} logits"
         if self.offsets:
             noun, sd = "threshold", f"sd of offsets {self.offset_sd:.2f} logits"
@@ -100,18 +101,13 @@ class Regularization:
                 items = "item" if self.located == 1 else "items"
                 sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
         some = f"{self.items:,} of {self.of:,} {noun}{'' if self.of == 1 else 's'}"
-        moves = f"; it moves {self.moved} most, by about {self.shift:.2f} logits"
-        if self.alone:
+        moves = f"it moves {self.moved} most, by about {self.shift:.2f} logits"
+        if not self.alone:
+            moves = f"; {moves}"
+        else:
             alone = f", of which {self.alone:,} {'has' if self.alone == 1 else 'have'} no finite estimate without it"
-            moves = alone + (moves.replace("it moves", "of the others it moves") if self.moved else "")
-        return f"a prior ({sd}) acts on {some}{' with few answers' if self.estimated else ''}{moves}"
-
-    @property
-    def sentence(self) -> str:
-        """What was added, with its name."""
-        if self.kind == "neighbors":
-            return f"A{str(self)[1:]}."  # a prior (sd ...) acts on ...
-        return f"{'Regularization' if self.kind == 'pairs' else 'Prior'}: {self}."
+            moves = alone + (f"; of the others {moves}" if self.moved else "")
+        return f"A prior ({sd}) acts on {some}{' with few answers' if self.estimated else ''}{moves}."
 
 
 def plan_prior(

@@ -200,15 +200,13 @@ class Rounds:
     data: ItemChain = field(init=False)
     chain: Chain = field(init=False)
 
-    def __post_init__(self) -> None:
+    def solve(self) -> Stationary:
         self.weighting = weighting_named(self.named)
         if self.rough and self.weighting.moving and self.responses.n_responses > MANY:
             self.weighting = replace(self.weighting, single=True)
         self.least_rounds, self.most_rounds = (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.beta, self.passes = np.zeros(self.responses.thresholds.n_entries), 0
         self.current = PERSONS if self.weighting.moving else self.weighting
-
-    def solve(self) -> Stationary:
         self._prepare(self.current)
         if self.weighting.moving:
             self._solve(ROUGH)  # where the first weights are taken

@@ -77,7 +77,7 @@ def chain_alone(
         own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
         location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
 
-    findings.append(Finding("regularization", "note", plan.sentence))
+    findings.append(Finding("regularization", "note", str(plan)))
     counted = ("the chain", found.passes, "passes", "residual", found.residual, tol)
     findings += convergence(*counted, remedy=WEAK_LINKS, warn=False)  # the solver has warned
     findings += slow_mixing(design, rest, kept, method) if found.contraction > SLOW else []

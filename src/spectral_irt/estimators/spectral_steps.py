@@ -318,7 +318,7 @@ def estimate(
             findings = [each for each in findings if each.code != "disconnected"]
             findings.append(unlinked(rest, parts, equal_means))
     remedy = UNDER_A_PRIOR if plan.kind == "neighbors" else ""
-    findings = [*findings, Finding("regularization", "note", plan.sentence, remedy)]
+    findings = [*findings, Finding("regularization", "note", str(plan), remedy)]
     findings += [] if weights is None else [weights_finding(weights)]
     if found.move > CLOSE:
         what = "the conditional likelihood"

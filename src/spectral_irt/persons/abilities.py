@@ -168,7 +168,7 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
         if mean is None:
             there[0] = ability[n > 0].mean()
         if sd is None:
-            there[1] = log_spread(ability[n > 0] - there[0], error[n > 0])
+            there[1] = np.log(np.mean(error[n > 0] ** 2 + (ability[n > 0] - there[0]) ** 2)) / 2
         return there
 
     here = settle(image, np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)]))
@@ -236,24 +236,20 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
     return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
 
 
-def log_spread(away: Floats, error: Floats) -> float:
-    """EM's step: the logarithm of the population's sd, from posterior means (less their expectation) and sds."""
-    return max(float(np.log(np.mean(error**2 + away**2))) / 2, float(np.log(NARROWEST)))
-
-
 def settle(image: Callable[[Floats], Floats | None], here: Floats) -> Floats:
     """Where EM's step `image` leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
-    speed = Anderson(window=3)
+    speed, narrowest = Anderson(window=3), np.log(NARROWEST)
     for _ in range(200):
         there = image(here)
         if there is None:  # nobody answered anything
             return here
+        there[-1] = max(there[-1], narrowest)
         if np.max(np.abs(there - here)) < CHANGE:
             return there
         bold = speed.next(here, there)
         if np.max(np.abs(bold - there)) > 1:  # too bold: start again from the plain step
             speed.forget()
             bold = there
-        bold[-1] = max(bold[-1], np.log(NARROWEST))
+        bold[-1] = max(bold[-1], narrowest)
         here = bold
     return here

@@ -13,7 +13,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import checked, known_rows, log_spread, population, settle
+from spectral_irt.persons.abilities import checked, known_rows, population, settle
 from spectral_irt.tables import Columns
 
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
@@ -158,7 +158,7 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
         ability, error = responses.entries.gather(_moments, beta, responses.thresholds, sd, persons=(mean,))
         ability, error = ability[someone], error[someone]
         slopes = project @ ability
-        return np.append(slopes, log_spread(ability - x[someone] @ slopes, error))
+        return np.append(slopes, np.log(np.mean(error**2 + (ability - x[someone] @ slopes) ** 2)) / 2)
 
     here = settle(image, np.zeros(x.shape[1] + 1))
     return x @ here[:-1], float(np.exp(here[-1]))

@@ -23,7 +23,7 @@ from spectral_irt.calibration import Scale
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, log_spread, settle
+from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, settle
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
 
@@ -171,7 +171,7 @@ def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: Normal) -
     def image(here: Floats) -> Floats:
         after = posterior(normal(here[0], float(np.exp(here[1]))))
         mean = float(after @ theta)
-        return np.array([mean, log_spread(np.sqrt(after / after.mean()) * (theta - mean), np.zeros(1))])
+        return np.array([mean, np.log(np.mean(after / after.mean() * (theta - mean) ** 2)) / 2])
 
     mean, sd = prior
     if counts.sum() >= ENOUGH:
