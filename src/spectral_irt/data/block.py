@@ -303,7 +303,7 @@ def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, N
     return np.repeat(person, np.diff(indptr)), item, category.astype(bool) if thresholds.binary else category
 
 
-n_persons, n_responses = attrgetter("n_persons"), attrgetter("n_responses")
+n_persons, n_responses, items, options = map(attrgetter, ("n_persons", "n_responses", "items", "options"))
 
 
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
+from spectral_irt.engine.base import budget
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
 from spectral_irt.numerics import csr, fixed, onto_items, scramble, shared_ones
 from spectral_irt.text import count_are, listed
@@ -61,10 +62,7 @@ class Design:
     answered: Mask
     extreme: Mask
     status: NDArray[Any]
-
-    @property
-    def connected(self) -> bool:
-        return bool(np.all(self.component[self.answered] == 0))
+    connected: bool  # all that was answered
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -137,7 +135,8 @@ def examine(responses: Responses) -> Design:
         status[np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score] = word
     status[responses.item_counts == 0] = "no responses"
     extreme = ~answered | all_right | all_wrong | uninformed
-    return Design(responses, component, _told(right, wrong), answered, extreme, fixed(status))
+    connected = bool(np.all(component[answered] == 0))
+    return Design(responses, component, _told(right, wrong), answered, extreme, fixed(status), connected)
 
 
 def _told(right: Floats, wrong: Floats) -> Floats:
@@ -297,7 +296,7 @@ def shared_sets(
     sums = []
     for items, k in zip(sets, map(len, sets), strict=True):
         empty = SharedSet(items, np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k)))
-        sums.append(responses.engine.keep(empty))
+        sums.append(budget().keep(empty))
     for tables in responses.map(_tables, sets, m, persons=(code,)):
         for which, *more in tables:
             if not more:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Duplicates, Floats, Ints, Mask, Repeats, Thresholds, slots_of
 from spectral_irt.data.labels import Labels as Labels
-from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered
+from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered, identity
 from spectral_irt.errors import DesignError, OptionError, ResponseValueError
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
@@ -142,7 +142,7 @@ class Responses:
             return self
         if isinstance(engine, LocalEngine) and isinstance(self.engine, LocalEngine):
             return replace(self, engine=engine)
-        return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
+        return replace(self, blocks=engine.hold(self.engine.map(identity, self.blocks)).parts, engine=engine)
 
     def _cut(self, persons: Sequence[NDArray[Any] | None]) -> list[list[Any]]:
         """Each block's own part of arrays with an entry for every person, for a kernel of right and wrong answers."""
@@ -380,11 +380,10 @@ class Responses:
         """The same responses in a single block of this process: for few people with very many items."""
         entries = self.entries
         sizes = np.concatenate([[0], np.cumsum(entries.counts)])
-        blocks = self.engine.fetch(self.blocks)
-        items = np.concatenate([np.asarray(block.items) for block in blocks])
-        kept = [block.options for block in blocks if block.options is not None]
-        options = np.concatenate(kept) if len(kept) == len(blocks) else None
-        return replace(self, blocks=(Block(sizes, sizes[:-1] + entries.scores, items, options),))
+        options = list(entries.map(kernels.options))  # of all blocks or of none
+        chosen = None if options[0] is None else np.concatenate(options)
+        items = entries.gather(kernels.items)
+        return replace(self, blocks=(Block(sizes, sizes[:-1] + entries.scores, items, chosen),))
 
     def largest_component(self) -> Responses:
         """The largest group of items with a common scale, and everybody's answers to them."""

@@ -72,10 +72,7 @@ class Engine(ABC):
 
     def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, kept where the engine keeps parts; they are taken one by one."""
-        return Prepared(tuple(map(self.keep, parts)), self)
-
-    def keep(self, part: Any) -> Any:
-        return part
+        return Prepared(tuple(map(budget().keep, parts)), self)
 
     def reserve(self, **size: Any) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
@@ -86,14 +83,11 @@ class Engine(ABC):
 
         def sums() -> Iterator[Any]:
             for part, more in self.map(kernel, parts, *args):
-                new.append(self.keep(part))
+                new.append(budget().keep(part))
                 yield more
 
         total = added(sums())
         return Prepared(tuple(new), self), total
-
-    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,9 +325,6 @@ class LocalEngine(Engine):
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         self.threads = threads or available or 1
         self._pool: ThreadPoolExecutor | None = None
-
-    def keep(self, part: Any) -> Any:
-        return budget().keep(part)
 
     def reserve(self, **size: Any) -> None:
         budget().reserve(threads=self.threads, **size)

@@ -152,9 +152,6 @@ class DaskEngine(Engine):
         parts = tuple(parts)
         return self._prepared(self.submit_all(identity, [shard for shard, _ in self._shards(parts)]), parts)
 
-    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(self.map(identity, parts))
-
     def submit_all(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         import dask
 

@@ -10,7 +10,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import spectral_irt as si
-from spectral_irt.data import block
 from spectral_irt.engine.dask import DaskEngine, connect
 from split import in_blocks
 
@@ -85,7 +84,9 @@ def test_reading(engine, split, monkeypatch):
     here, there = si.read(split), si.read(split, client=engine)
     assert here.persons.tolist() == there.persons.tolist()
     assert here.digest() == there.digest()
-    monkeypatch.setattr(block, "FETCHED", 0)  # as if there were too many answers to fetch their codes
+    monkeypatch.setattr(
+        "spectral_irt.data.responses.FETCHED", 0
+    )  # as if there were too many answers to fetch their codes
     one, other = si.read(split, client=engine).digest(), si.read(split[::-1], client=engine).digest()
     assert one == other != here.digest()
 
