@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.conditional.information import PeopleRows, by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
@@ -47,7 +48,7 @@ class Matrices:
     def of(cls, found: Newton, *, single: bool = False) -> Matrices:
         """`single` precision will do where items mix well: its weakest direction feels M, good to 1e-7 of its size."""
         assert found.design is None  # see `parameter_covariance`
-        single = single and found.layout.binary
+        single = single and found.point.layout.binary
         bread, meat = found.point.dense(single=single), found.point.score_gram(single=single)
         if found.prior:
             penalty, pull = found.prior.dense()
@@ -79,7 +80,7 @@ def free_inverse(found: Newton, bread: Floats) -> Floats:
     """The inverse of this H on the free thresholds, centered within parts; A (A' H A)^-1 A' with a design."""
     if found.design is not None:
         a = found.design
-        return a @ (a @ found.inverse_of(a.T @ (bread @ a))).T
+        return a @ (a @ found.dense_inverse(a.T @ (bread @ a))).T
     if found.fixed is None:
         return centered_inverse(bread, found.floating)
     free = np.flatnonzero(~found.fixed)
@@ -111,7 +112,7 @@ def parameter_covariance(
     found: Newton, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
 ) -> Floats:
     """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information."""
-    inverse = found.dense_inverse if information is None else found.inverse_of(information)
+    inverse = found.dense_inverse(information)
     if not robust:
         return symmetric(inverse)
     meat = found.point.score_gram(design=found.design).toarray()
@@ -149,7 +150,7 @@ def too_regular(found: Newton, omega: Floats) -> Floats:
     With few answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times
     the `noise` of weights). What is missing is made up for as far as the prior counts."""
     assert found.prior is not None
-    told = found.information * found.noise
+    told = found.point.information * found.noise
     lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
     return found.prior.counts * np.maximum(lacking, 0) * found.noise
 
@@ -172,24 +173,21 @@ def centered(
 
 def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
     """Variance of the mean of each item's thresholds."""
-    if layout.binary:
-        return np.diag(covariance).copy()
-    rows = np.add.reduceat(covariance, layout.first, axis=0)[layout.item, np.arange(layout.n_entries)]
-    return np.maximum(layout.sum(rows) / layout.max_score**2, 0)
+    return np.maximum(np.diag(location_covariance(layout, covariance)), 0)
 
 
 def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
     """Of the means of the items' thresholds."""
     if layout.binary:
         return covariance
-    mean = np.zeros((layout.n_items, layout.n_entries))
-    mean[layout.item, np.arange(layout.n_entries)] = 1 / layout.max_score[layout.item]
-    return mean @ covariance @ mean.T
+    places = (layout.item, np.arange(layout.n_entries))
+    mean = sparse.csr_array((1 / layout.max_score[layout.item], places), shape=(layout.n_items, layout.n_entries))
+    return mean @ (mean @ covariance).T
 
 
 def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
     """Standard error of every threshold, and of the locations, whose mean is zero, by one of the last two ways."""
-    layout, prior = found.layout, found.prior
+    layout, prior = found.point.layout, found.prior
     inverse, (shift, together) = found.inverse, _common_shift(found)
     meat, moved = found.point.score_sums(shift)
     lacking = np.zeros(layout.n_entries)
@@ -214,7 +212,7 @@ def _common_shift(found: Newton) -> tuple[Floats, Floats]:
     """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
 
     It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones."""
-    layout, inverse = found.layout, found.inverse
+    layout, inverse = found.point.layout, found.inverse
     free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
     if found.fixed is None:
         return -by_blocks(layout, inverse, layout.averaging()), free
@@ -227,11 +225,11 @@ def _probed(
     found: Newton, lacking: Floats, shift: Floats, together: Floats, contraction: float, seed: int
 ) -> tuple[Floats, Floats]:
     """Solutions for random b with covariance M, and what the rough inverse makes of these b."""
-    layout, prior = found.layout, found.prior
+    layout, prior = found.point.layout, found.prior
     probes = FEW_PROBES if contraction < FAST and not layout.binary else PROBES
     noise = np.random.default_rng(seed)
     b = found.point.signed_scores(seed, probes)
-    b += (lacking * np.sqrt(found.information))[:, None] * noise.standard_normal(b.shape)
+    b += (lacking * np.sqrt(found.point.information))[:, None] * noise.standard_normal(b.shape)
     if prior:
         b += prior.draw(noise, probes)
     if found.fixed is not None:
@@ -270,20 +268,22 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
     for a single fixed one (set free, the whole scale would move with it), and where the data put no finite value on it.
     """
     assert found.fixed is not None
-    m, fixed = found.layout.n_items, found.layout.sum((~found.fixed).astype(float)) == 0
+    layout = found.point.layout
+    m, fixed = layout.n_items, layout.sum((~found.fixed).astype(float)) == 0
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
-    answers = found.point.scored.prepare(_Answers.of, found.point.tables)
+    answers = found.point.scored.prepare(_answers, found.point.tables)
     delta = np.zeros(m)
-    here, slope, _ = missing, steep, noise = answers.sum(_Answers.equation, delta)
+    here, slope, _ = missing, steep, noise = answers.sum(_equation, delta)
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(fixed & (steep > 0), np.clip(missing / steep, -LONGEST, LONGEST), 0.0)
         delta = np.clip(delta + step, -FARTHEST, FARTHEST)
-        missing, steep, noise = answers.sum(_Answers.equation, delta)
+        missing, steep, noise = answers.sum(_equation, delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
-    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found.layout, fixed, matrices, slope)
+    nothing = np.zeros(m)
+    back, extra = (nothing, nothing) if matrices is None else _following(layout, fixed, matrices, slope)
     with np.errstate(divide="ignore", invalid="ignore"):
         secant = np.where(delta == 0, slope, here / delta)
         # What comes back to an item by way of the others grows as its information does.
@@ -309,37 +309,30 @@ def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Float
     return np.clip(back, 0, 1), extra
 
 
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """Answers of one block: item, category, P(X = c | s) at the thresholds (categories x answers), people's weights."""
+Answers = tuple[NDArray[np.int32], Ints, Floats, Any]  # item, category, P(X = c | s) (categories x answers), weight
 
-    items: NDArray[np.int32]
-    x: Ints
-    p: Floats
-    weight: Floats | float
 
-    @classmethod
-    def of(cls, rows: PeopleRows, tables: Any) -> _Answers:
-        """From people's scores P(X >= k | s) - 1{X >= k}, below zero where a threshold was passed.
+def _answers(rows: PeopleRows, tables: Any) -> Answers:
+    """From people's scores P(X >= k | s) - 1{X >= k}, below zero where a threshold was passed. Where the score is zero
+    the threshold was passed, or failed, for sure: passed if a higher one is open."""
+    scores = rows.scores(tables)
+    weight = 1.0 if rows.weight is None else np.repeat(rows.weight, np.diff(scores.indptr))
+    values = scores.values / np.where(weight == 0, 1.0, weight)
+    some = np.abs(values) > NOTHING
+    passed = np.where(some, values < 0, np.logical_or.accumulate(some[::-1])[::-1])
+    ends = np.ones((1, len(scores.items)))
+    higher = np.concatenate([ends, values + passed, 0 * ends])
+    return scores.items, passed.sum(axis=0), np.maximum(higher[:-1] - higher[1:], 0), weight
 
-        Where the score is zero the threshold was passed, or failed, for sure: passed if a higher one is open."""
-        scores = rows.scores(tables)
-        values, weight = scores.values, 1.0 if rows.weight is None else np.repeat(rows.weight, np.diff(scores.indptr))
-        values = values / np.where(weight == 0, 1.0, weight)
-        some = np.abs(values) > NOTHING
-        passed = np.where(some, values < 0, np.logical_or.accumulate(some[::-1])[::-1])
-        ends = np.ones((1, len(scores.items)))
-        higher = np.concatenate([ends, values + passed, 0 * ends])
-        return cls(scores.items, passed.sum(axis=0), np.maximum(higher[:-1] - higher[1:], 0), weight)
 
-    def equation(self, delta: Floats) -> tuple[Floats, ...]:
-        """For every item at its delta: what sum_l (E_la(delta) - X_la) = 0 lacks, its slope, its squared noise.
-
-        Moving item a by delta multiplies every person's odds of category c, given the score, by exp(-c delta)."""
-        category = np.arange(len(self.p))
-        p = self.p * np.exp(-category[:, None] * delta)[:, self.items]
-        p /= p.sum(axis=0)
-        mean = category @ p
-        lacking = self.weight * (mean - self.x)
-        sums = (lacking, self.weight * (category**2 @ p - mean**2), lacking**2)
-        return tuple(np.bincount(self.items, weights=each, minlength=len(delta)).astype(np.float64) for each in sums)
+def _equation(answers: Answers, delta: Floats) -> tuple[Floats, ...]:
+    """For every item at its delta: what sum_l (E_la(delta) - X_la) = 0 lacks, its slope, its squared noise. Moving item
+    a by delta multiplies every person's odds of category c, given the score, by exp(-c delta)."""
+    items, x, p, weight = answers
+    category = np.arange(len(p))
+    p = p * np.exp(-category[:, None] * delta)[:, items]
+    p /= p.sum(axis=0)
+    mean = category @ p
+    lacking = weight * (mean - x)
+    sums = (lacking, weight * (category**2 @ p - mean**2), lacking**2)
+    return tuple(np.bincount(items, weights=each, minlength=len(delta)).astype(np.float64) for each in sums)

@@ -22,8 +22,8 @@ from spectral_irt.conditional.exact import (
     pattern_parts,
     threshold_codes,
 )
-from spectral_irt.conditional.information import PatternRows, Point, by_item, pattern_point, people_of
-from spectral_irt.conditional.newton import passed_counts
+from spectral_irt.conditional.information import PatternRows, by_item, people_of
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of, spans
 from spectral_irt.data.design import distinct_rows, same_rows
@@ -37,27 +37,19 @@ EXACT_WORK = 2e10  # multiplications that the exact information may cost
 EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a few seconds
 
 
-class ExactLikelihood:
+class ExactLikelihood(Likelihood):
     """The conditional likelihood of these responses, exact, once for all who share their items and their score."""
 
     def __init__(self, responses: Responses) -> None:
-        self.responses, self.layout = responses, responses.thresholds
+        self.responses, self.layout, self.weights, self.fine = responses, responses.thresholds, None, True
         patterns, rows = distinct_rows(responses), []
         parts = pattern_parts(patterns.rows, patterns.count, self.layout)
         for part in parts:
             rows.append(PatternRows.of_patterns([part], self.layout))
         self.parts, self.rows = responses.engine.hold(parts), responses.engine.hold(rows)
+        self.people = partial(responses.entries.prepare, people_given, self.layout)
         self.n_patterns = int(patterns.rows.informative.sum())
-        self.passed = passed_counts(responses)
         self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
-        self.fine, self.noise = True, 1.0
-
-    def at(self, beta: Floats) -> Point:
-        people = partial(self.responses.entries.prepare, people_given, self.layout, beta)  # for their own scores
-        return pattern_point(self.layout, self.rows, beta, self.passed, people)
-
-    def share(self, point: Point) -> Floats:
-        raise NotImplementedError  # there is no prior on exact likelihood
 
     def exact_is_affordable(self, work: float | None = None) -> bool:
         """Whether the exact information costs no more than so many multiplications."""

@@ -22,14 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.exact import (
-    PatternPart,
-    given_every_score,
-    matched_factors,
-    padded,
-    part_given,
-    pattern_parts,
-)
+from spectral_irt.conditional.exact import PatternPart, given_every_score, matched_factors, part_given, pattern_parts
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.design import SharedSet, same_rows
 from spectral_irt.engine import Prepared
@@ -332,11 +325,8 @@ class Point:
 
     def __matmul__(self, v: Floats) -> Floats:
         """The information times v; one vector, or the columns of a matrix."""
-        return by_blocks(self.layout, self.inner, v) - self.factors_twice(v)
-
-    def factors_twice(self, v: Floats) -> Floats:
-        """C' C v."""
-        return self.rows.sum(methodcaller("factors_twice", self.tables, v))
+        twice = self.rows.sum(methodcaller("factors_twice", self.tables, v))
+        return by_blocks(self.layout, self.inner, v) - twice
 
     def dense(self, *, single: bool = False) -> Floats:
         """The information, thresholds x thresholds; for right and wrong answers each entry good to 1e-6 if `single`."""
@@ -392,16 +382,6 @@ class Point:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
         seeds = np.random.SeedSequence(seed).spawn(len(self.scored.parts))
         return self.scored.sum(_signed, self.tables, columns, design, each=[seeds])
-
-
-def pattern_point(
-    layout: Thresholds, rows: Prepared, beta: Floats, passed: Floats, people: Callable[[], Prepared] | None = None
-) -> Point:
-    """The likelihood of `PatternRows`; with `people` all sums are exact."""
-    rows, (log_gamma, expected, *blocks) = rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
-    own, inner = balanced(layout, *blocks)
-    loglik = -float(passed @ beta) - log_gamma if people else np.nan
-    return Point(beta, layout, rows, expected - passed, own, inner, loglik=loglik, people=people)
 
 
 def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:

@@ -16,23 +16,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.conditional.information import Point, SharedRows, by_blocks, from_levels, pattern_point, people_of
+from spectral_irt.conditional.exact import padded
+from spectral_irt.conditional.information import (
+    PatternRows,
+    Point,
+    SharedRows,
+    balanced,
+    by_blocks,
+    from_levels,
+    people_of,
+)
 from spectral_irt.conditional.series_binary import prepare_people
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask, SharedSets
 from spectral_irt.data.responses import Responses
+from spectral_irt.engine import Prepared
 from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, onto_items, shared_ones
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
-    from spectral_irt.conditional.exact_likelihood import ExactLikelihood
     from spectral_irt.conditional.linear import Ridge
 
 NEWTON = " + newton"  # what the solver's name ends with
@@ -62,6 +71,10 @@ class Likelihood:
     `weights` say how much each person counts; `shared` is `responses.shared`, to be used in the place of the answers of
     people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number."""
 
+    tables: Any = None
+    people: Callable[[Floats], Prepared] | None = None  # where all is exact: people's own scores
+    point: Point | None = None  # the last one
+
     def __init__(
         self,
         responses: Responses,
@@ -71,30 +84,26 @@ class Likelihood:
         shared: SharedSets | None = None,
         fine: bool = False,
     ) -> None:
-        self.responses, self.layout, self.weights, self.shared = responses, responses.thresholds, weights, shared
+        self.responses, self.layout, self.weights = responses, responses.thresholds, weights
         single = responses if shared is None else shared.rest
-        self.few = single is None or single.n_responses <= QUICK_ANSWERS
-        self.fine = self.few or fine
+        few = single is None or single.n_responses <= QUICK_ANSWERS
+        self.fine = few or fine
         allowed = FINER if self.fine else ALLOWED
-        self.tables: Any = None
-        self.point: Point | None = None  # the last one
-        sets = None if shared is None else responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
-        if single is None:
-            assert sets is not None
-            self.rows = sets
-        elif self.layout.binary:
+        if shared is not None:
+            self.rows = responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
+        if single is not None and self.layout.binary:
             rows = prepare_people(single, beta, allowed, weights)
-            self.rows = rows if sets is None else sets.with_more(rows)
-        else:
-            self._prepare_ordered(beta, allowed)
+            self.rows = rows if shared is None else self.rows.with_more(rows)
+        elif single is not None:
+            self._prepare_ordered(beta, allowed, few)
 
-    def _prepare_ordered(self, beta: Floats, allowed: float) -> None:
+    def _prepare_ordered(self, beta: Floats, allowed: float, few: bool) -> None:
         """People with much information share tables of the items; where few meet an item they have their own series."""
         from spectral_irt.conditional import series_tables  # right and wrong answers do without
 
         responses, n, facets = self.responses, self.layout.n_items, self.responses.facets
         many = responses.n_responses > FEW_PEOPLE * n and (facets is None or n <= MANY_COMBINATIONS)
-        if self.few or many:
+        if few or many:
             self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed, self.weights)
         else:
             each = responses.n_responses / (n if facets is None else len(facets.items))
@@ -105,12 +114,16 @@ class Likelihood:
         """The likelihood there; the memory of the last point is used again."""
         if self.point is not None and np.array_equal(self.point.beta, beta):
             return self.point
-        self.point = None
-        if self.layout.binary:
+        self.point, layout = None, self.layout
+        if layout.binary and not self.people:
             rows, (gradient, degree, square) = self.rows.map_and_sum(methodcaller("evaluated", beta))
-            point = Point(beta, self.layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
+            point = Point(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
         elif self.tables is None:
-            point = pattern_point(self.layout, self.rows, beta, self.passed)
+            rows, (log_gamma, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
+            point = Point(beta, layout, rows, expected - self.passed, *balanced(layout, *blocks))
+            if self.people:
+                loglik = -float(self.passed @ beta) - log_gamma
+                point = replace(point, loglik=loglik, people=partial(self.people, beta))
         else:
             from spectral_irt.conditional.series_tables import point_at
 
@@ -195,15 +208,6 @@ class Newton:
     evaluations: int = 0
     move: float = 0.0
 
-    @property
-    def layout(self) -> Thresholds:
-        return self.point.layout
-
-    @property
-    def information(self) -> Floats:
-        """What the answers tell about each threshold."""
-        return self.point.information
-
     @cached_property
     def blocks(self) -> Floats:
         """The items' blocks of H + P."""
@@ -213,7 +217,7 @@ class Newton:
     def diagonal(self) -> Floats:
         """Of Newton's matrix, about; 0 for fixed parameters."""
         if self.design is None:
-            diagonal = from_levels(self.layout, np.einsum("ikk->ik", self.blocks))
+            diagonal = from_levels(self.point.layout, np.einsum("ikk->ik", self.blocks))
         else:
             diagonal = np.maximum(self.matrix.diagonal(), 0) + (self.ridge.precision if self.ridge else 0.0)
         return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)
@@ -224,14 +228,10 @@ class Newton:
         assert self.design is not None
         return self.point.of_parameters(self.design)
 
-    @cached_property
-    def dense_inverse(self) -> Floats:
-        """Of A' H A and the prior: 0 for fixed parameters, and along the `levels`."""
-        return self.inverse_of(self.matrix.toarray())
-
-    def inverse_of(self, matrix: Floats) -> Floats:
-        """The same of another information of the parameters."""
+    def dense_inverse(self, matrix: Floats | None = None) -> Floats:
+        """Of A' H A, or of this information of the parameters, and the prior: 0 for fixed ones, and along `levels`."""
         assert self.levels is not None
+        matrix = self.matrix.toarray() if matrix is None else matrix
         if self.ridge:
             matrix = matrix + self.ridge @ np.eye(len(matrix))
         free = np.arange(len(matrix)) if self.fixed is None else np.flatnonzero(~self.fixed)
@@ -243,7 +243,7 @@ class Newton:
     @cached_property
     def inverse(self) -> Floats:
         """The inverses of the blocks; 0 for fixed thresholds and levels that an item does not have."""
-        layout = self.layout
+        layout = self.point.layout
         if layout.binary:
             return np.divide(1.0, self.diagonal, out=np.zeros(len(self.beta)), where=self.diagonal > 0)[:, None, None]
         mine = np.ones(layout.n_entries) if self.fixed is None else (~self.fixed).astype(np.float64)
@@ -280,14 +280,14 @@ class Newton:
     def roughly(self, b: Floats) -> Floats:
         """The conditioner: each item by itself, or each parameter."""
         if self.design is None:
-            return by_blocks(self.layout, self.inverse, b)
+            return by_blocks(self.point.layout, self.inverse, b)
         scale = np.divide(1.0, self.diagonal, out=np.zeros(len(b)), where=self.diagonal > 0)
         return (scale if b.ndim == 1 else scale[:, None]) * b
 
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
         """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored."""
         if self.design is not None and len(b) <= DENSE_PARAMETERS:
-            return self.dense_inverse @ b
+            return self.dense_inverse() @ b
         centered = self.fixed is None and self.design is None
         step, _ = conjugate_gradients(
             self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered
@@ -306,14 +306,11 @@ def centered_within(v: Floats, floating: Ints) -> Floats:
     """v less its mean over each floating part; one vector, or the columns of a matrix."""
     if not floating.any():  # one part
         return v - v.mean(axis=0)
-    if floating.max() < 0:
-        return v
-    columns = v if v.ndim == 2 else v[:, None]
-    sizes = np.bincount(floating + 1)
-    sums: Floats = np.stack([np.bincount(floating + 1, weights=column) for column in columns.T], axis=1, dtype=float)
-    means = sums / np.maximum(sizes, 1)[:, None]
+    sums = np.zeros((floating.max() + 2, *v.shape[1:]))
+    np.add.at(sums, floating + 1, v)
+    means = (sums.T / np.maximum(np.bincount(floating + 1), 1)).T
     means[0] = 0  # of those that do not float
-    return (columns - means[floating + 1]).reshape(v.shape)
+    return v - means[floating + 1]
 
 
 def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
@@ -325,7 +322,7 @@ def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
 
 
 def newton(
-    likelihood: Likelihood | ExactLikelihood,
+    likelihood: Likelihood,
     start: Floats,
     *,
     design: sparse.csr_array | None = None,
@@ -406,12 +403,12 @@ def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Fl
     return gain > 2 * accepted[1] and bool(np.abs(step).max() > 1e-3)
 
 
-def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newton, Floats, float]:
+def _aimed(here: Newton, likelihood: Likelihood) -> tuple[Newton, Floats, float]:
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     settling = here.evaluations < SETTLING
     for _ in range(RENEWALS if settling else 1):
         pulled = here.pull()
-        step = here.solve(pulled, SOLVED if likelihood.fine or here.layout.binary else ROUGHLY)
+        step = here.solve(pulled, SOLVED if likelihood.fine or here.point.layout.binary else ROUGHLY)
         there = here.eta + np.clip(step, -LONGEST, LONGEST)
         if settling and here.ridge:
             ridge = here.ridge.renewed(there, here.matrix.diagonal())
@@ -419,7 +416,7 @@ def _aimed(here: Newton, likelihood: Likelihood | ExactLikelihood) -> tuple[Newt
         elif settling and here.prior and here.prior.estimated:
             own = here.point.own
             if here.fixed is not None and here.design is None:  # what is fixed is certain
-                own, layout = own.copy(), here.layout
+                own, layout = own.copy(), here.point.layout
                 item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
                 own[item, level, level] = CERTAIN
             prior = here.prior.renewed(there, own, likelihood.share(here.point))

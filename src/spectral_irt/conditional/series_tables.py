@@ -336,11 +336,11 @@ class TablePoint(Point):
 
     collected: Floats = field(kw_only=True)
 
-    def factors_twice(self, v: Floats) -> Floats:
+    def __matmul__(self, v: Floats) -> Floats:
         tables = self.tables
         cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factor, v), v)
         back = [tables.contract([tables.factor], [one]) for one in np.atleast_2d(cells)]
-        return direct + np.stack(back, axis=-1).reshape(v.shape)
+        return by_blocks(self.layout, self.inner, v) - direct - np.stack(back, axis=-1).reshape(v.shape)
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         from spectral_irt.conditional.table_sums import score_sums  # where thresholds are too many for a matrix

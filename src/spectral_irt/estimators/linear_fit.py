@@ -72,7 +72,7 @@ def design_fit(
     below, above = (total[made.real.item, made.real.level - k] for k in (1, 0))
     pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
-    likelihood: ExactLikelihood | Likelihood
+    likelihood: Likelihood
     if weights is None and responses.n_responses <= EXACT_ANSWERS:
         likelihood = ExactLikelihood(responses)
     else:
@@ -138,7 +138,7 @@ def fit_of_design(
     return kept.estimate(*of, covariance=matrix, se_method=result.se_method, findings=result.findings() + noted)
 
 
-def _stretch(likelihood: Likelihood | ExactLikelihood, found: Newton) -> float:
+def _stretch(likelihood: Likelihood, found: Newton) -> float:
     """By how much maximum likelihood draws all values apart, as a share, where that is more than chance does.
 
     Each of many severities takes some of the information. The bias b of maximum likelihood is, to first order, that of
@@ -342,7 +342,7 @@ class DesignResult:
             status=np.where(subset > 0, "unlinked", "ok").astype(object),
             n=facets.by_item(responses.item_counts),
             score=facets.by_item(responses.item_scores),
-            item_information=facets.by_item(responses.thresholds.sum(self.found.information)),
+            item_information=facets.by_item(responses.thresholds.sum(self.found.point.information)),
             category_n=facets.by_item(responses.category_counts),
             codes=responses.category_codes()[facets.first],
             frame_kind=responses.frame_kind,
@@ -398,7 +398,7 @@ class DesignResult:
             np.full(responses.n_items, "ok", dtype=object),
             found.evaluations,
             found.move,
-            information=responses.thresholds.sum(found.information),
+            information=responses.thresholds.sum(found.point.information),
             loglik=loglik if np.isfinite(loglik) else None,
             findings=tuple(self.findings()),
             se_method=self.se_method,

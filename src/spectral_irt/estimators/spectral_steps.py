@@ -269,7 +269,7 @@ def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: M
     step = replace(found, prior=None).roughly(prior @ found.beta)
     counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
     acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
-    return acted(plan, prior, rest.items, acts, tied & (found.information > 1e-9), step, counts)
+    return acted(plan, prior, rest.items, acts, tied & (found.point.information > 1e-9), step, counts)
 
 
 def estimate(
@@ -285,7 +285,7 @@ def estimate(
     tell: Tell,
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
-    rest, layout, known, kept, mask = fit.rest, found.layout, fit.known, fit.kept, fit.mask
+    rest, layout, known, kept, mask = fit.rest, found.point.layout, fit.known, fit.kept, fit.mask
     method = chosen_method(rest, start.contraction) if se == "auto" else se
     errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
     matrices = matrix = None

@@ -43,7 +43,7 @@ def test_the_same_numbers(design, monkeypatch):
     one, other = fitted(responses, None), fitted(responses, shared)
     assert shared is not None
     np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
-    np.testing.assert_allclose(other.information, one.information, rtol=1e-9)
+    np.testing.assert_allclose(other.point.information, one.point.information, rtol=1e-9)
     a, b = Matrices.of(one), Matrices.of(other)
     np.testing.assert_allclose(b.bread, a.bread, atol=1e-9 * np.abs(a.bread).max())
     np.testing.assert_allclose(b.meat, a.meat, atol=1e-9 * np.abs(a.meat).max())

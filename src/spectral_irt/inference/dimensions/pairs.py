@@ -21,19 +21,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.conditional.exact import PatternPart, padded, pattern_parts
 from spectral_irt.conditional.exact_likelihood import contours, pair_factors
-from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over, weights
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.persons.residuals import LEAST
+
+if TYPE_CHECKING:
+    from spectral_irt.conditional.series_tables import Tables
 
 GAP = 1e-5  # logits between any two difficulties, so that the quotient above keeps ten digits
 LONG = 8.0  # equal answers that a person's count as, from which the series is right to 1e-4 of a probability
@@ -156,6 +159,8 @@ def _covariances(responses: Responses, people: Prepared, beta: Floats) -> Floats
     layout, scores = responses.thresholds, responses.scores.astype(np.float64)
     middle = float(layout.mean(beta).mean())
     low, high = min(beta.min(), middle - REACH), max(beta.max(), middle + REACH)
+    from spectral_irt.conditional.series_tables import ORDER, Tables, grid_over  # for answers in categories
+
     tables = Tables.at(layout, beta, grid_over(low, high, layout), ORDER)
     total = np.asarray(people.sum(_by_series, tables, scores))
     few = np.concatenate(list(people.map(_few_answers)))
@@ -176,6 +181,8 @@ def _few_answers(part: Residuals) -> Ints:
 
 
 def _by_series(part: Residuals, tables: Tables, scores: Floats) -> Floats:
+    from spectral_irt.conditional.series_tables import weights
+
     long = _long(part)
     seen, score = part.seen[long], scores[part.who[long]]
     order, m = tables.order, seen.shape[1]
