@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,10 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
 from spectral_irt.data.design import row_keys
 from spectral_irt.model import prox
+
+Precision = np.dtype[Any]  # of what series keep of every answer
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
 CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score

@@ -13,8 +13,10 @@ from scipy import sparse
 
 from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import (
+    DOUBLE,
     Contour,
     PatternPart,
+    Precision,
     factor_at,
     n_points,
     padded,
@@ -22,9 +24,8 @@ from spectral_irt.conditional.exact import (
     pattern_parts,
     threshold_codes,
 )
-from spectral_irt.conditional.information import PatternRows, by_item, people_of
-from spectral_irt.conditional.newton import Likelihood
-from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
+from spectral_irt.conditional.information import PatternRows, by_item
+from spectral_irt.conditional.newton import Likelihood, passed_counts
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of, spans
 from spectral_irt.data.design import distinct_rows, same_rows
 from spectral_irt.data.responses import Responses
@@ -48,7 +49,7 @@ class ExactLikelihood(Likelihood):
             rows.append(PatternRows.of_patterns([part], self.layout))
         self.parts, self.rows = responses.engine.hold(parts), responses.engine.hold(rows)
         self.people = partial(responses.entries.prepare, people_given, self.layout)
-        self.n_patterns = int(patterns.rows.informative.sum())
+        self.n_patterns, self.passed = int(patterns.rows.informative.sum()), passed_counts(responses)
         self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
 
     def exact_is_affordable(self, work: float | None = None) -> bool:
@@ -67,19 +68,16 @@ class ExactLikelihood(Likelihood):
 
 def exact_work(part: PatternPart, width: int) -> tuple[float, float]:
     """Pairs of items that the exact information adds up, and multiplications."""
-    products = np.sum((part.counts * width) ** 2.0) * most_points(part, width)
+    _, points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)
+    products = np.sum((part.counts * width) ** 2.0) * points.max()
     return float(part.items.size * part.items.shape[1]), float(products)
-
-
-def most_points(part: PatternPart, width: int) -> int:
-    """Of the contour sums of these patterns, at most."""
-    return int(n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)[1].max())
 
 
 def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
     """Some patterns at a time, with the contour sums that pairs of items need; `cumulated` is `padded`."""
     width = cumulated.shape[1] - 1
-    size = max(1, CELLS // (part.items.shape[1] * most_points(part, width) * width))
+    _, points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)
+    size = max(1, CELLS // (part.items.shape[1] * int(points.max()) * width))
     for start in range(0, len(part.scores), size):
         some = slice(start, start + size)
         yield some, Contour.of(cumulated.T[1:, part.items[some].T], part.scores[some], part.max_scores[some])
@@ -137,7 +135,7 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floa
 
 def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
     """The people of a block without extreme scores, at these thresholds."""
-    return people_of(block, None, layout).evaluated(padded(layout, beta))[0]
+    return PatternRows.of_block(block, None, layout).evaluated(padded(layout, beta))[0]
 
 
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
@@ -173,6 +171,8 @@ def conditional_probabilities(
     theta, information = prox_ability(block, difficulty)
     long = np.flatnonzero(block.informative & (information >= series_from))
     if len(long):
+        from spectral_irt.conditional.series_binary import fill_given_score  # few answers do without
+
         some = block.take(long)
         p, indptr = np.empty(some.n_responses), some.indptr.astype(np.int32)
         fill_given_score(indptr, np.asarray(some.items), some.scores, theta[long], difficulty, p, None, precision)

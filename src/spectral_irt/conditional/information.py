@@ -214,6 +214,18 @@ class PatternRows(PeopleRows):
         made = cls.of_patterns(parts, layout)
         return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
 
+    @classmethod
+    def of_block(
+        cls, block: Block, weight: Floats | None, layout: Thresholds, series_from: float = np.inf
+    ) -> PatternRows:
+        """The people of a block without extreme scores."""
+        rows = rows_of(block, layout)
+        if layout.binary:
+            rows = replace(rows, category=block.right().astype(np.int16))
+        who = np.flatnonzero(rows.informative)
+        made = cls.of(rows.take(who), None if weight is None else weight[who], layout)
+        return replace(made, series_from=series_from)
+
     def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
         """At other thresholds (`padded`); sums of log gamma, P(X >= k | s), D and c c' of every item, and C' C 1."""
         layout, log_gamma, place = self.layout, 0.0, 0
@@ -242,16 +254,6 @@ class PatternRows(PeopleRows):
     def factors(self, tables: Any = None) -> Levels:
         assert self.factor is not None
         return self.factor
-
-
-def people_of(block: Block, weight: Floats | None, layout: Thresholds, series_from: float = np.inf) -> PatternRows:
-    """The people of a block without extreme scores."""
-    rows = rows_of(block, layout)
-    if layout.binary:
-        rows = replace(rows, category=block.right().astype(np.int16))
-    who = np.flatnonzero(rows.informative)
-    made = PatternRows.of(rows.take(who), None if weight is None else weight[who], layout)
-    return replace(made, series_from=series_from)
 
 
 def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Floats, Floats, float]:

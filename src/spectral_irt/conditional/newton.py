@@ -24,16 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.conditional.exact import padded
-from spectral_irt.conditional.information import (
-    PatternRows,
-    Point,
-    SharedRows,
-    balanced,
-    by_blocks,
-    from_levels,
-    people_of,
-)
-from spectral_irt.conditional.series_binary import prepare_people
+from spectral_irt.conditional.information import PatternRows, Point, SharedRows, balanced, by_blocks, from_levels
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask, SharedSets
 from spectral_irt.data.responses import Responses
@@ -74,6 +65,7 @@ class Likelihood:
     tables: Any = None
     people: Callable[[Floats], Prepared] | None = None  # where all is exact: people's own scores
     point: Point | None = None  # the last one
+    passed: Floats  # where not all are right or wrong: how many people without an extreme score passed each threshold
 
     def __init__(
         self,
@@ -92,6 +84,8 @@ class Likelihood:
         if shared is not None:
             self.rows = responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
         if single is not None and self.layout.binary:
+            from spectral_irt.conditional.series_binary import prepare_people  # people on shared sets do without
+
             rows = prepare_people(single, beta, allowed, weights)
             self.rows = rows if shared is None else self.rows.with_more(rows)
         elif single is not None:
@@ -102,13 +96,14 @@ class Likelihood:
         from spectral_irt.conditional import series_tables  # right and wrong answers do without
 
         responses, n, facets = self.responses, self.layout.n_items, self.responses.facets
+        self.passed = passed_counts(responses, self.weights)
         many = responses.n_responses > FEW_PEOPLE * n and (facets is None or n <= MANY_COMBINATIONS)
         if few or many:
             self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed, self.weights)
         else:
             each = responses.n_responses / (n if facets is None else len(facets.items))
             least = float((np.sqrt(each / 0.18) * series_tables.SERIES_ERROR / allowed) ** (1 / 3))
-            self.rows = responses.entries.prepare(people_of, self.layout, least, persons=(self.weights,))
+            self.rows = responses.entries.prepare(PatternRows.of_block, self.layout, least, persons=(self.weights,))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
@@ -132,27 +127,24 @@ class Likelihood:
         return point
 
     @cached_property
-    def passed(self) -> Floats:
-        """How many people without an extreme score passed each threshold, by their weights."""
-        return passed_counts(self.responses, self.weights)
-
-    @cached_property
-    def _of_items(self) -> tuple[Floats, Floats]:
-        """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
+    def _of_items(self) -> tuple[Floats, ...]:
+        """Sums over the people without an extreme score who answered each item: of their weights, of the squares of
+        these, and of the weights of those who passed it."""
         return self.responses.entries.sum(_weights_of_items, self.layout, persons=(self.weights,))
 
     def share(self, point: Point) -> Floats:
         """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""
         if not self.layout.binary:
             return np.empty(0)
-        return (self.passed + point.gradient) / np.maximum(self._of_items[0], 1)
+        people, _, passed = self._of_items
+        return (passed + point.gradient) / np.maximum(people, 1)
 
     @cached_property
     def noise(self) -> Floats | float:
         """What squared scores of each threshold are to its information if the model holds: 1 without weights."""
         if self.weights is None:
             return 1.0
-        sums, squares = self._of_items
+        sums, squares, _ = self._of_items
         return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
 
 
@@ -175,13 +167,13 @@ def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Flo
     return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)
 
 
-def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, Floats]:
+def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, ...]:
     rows, (sums, squares) = rows_of(block, layout), np.zeros((2, layout.n_items))
     cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
     each: Floats = np.where(rows.informative, 1.0 if weight is None else weight, 0.0)
     for values, total in ((each, sums), (each**2, squares)):
         add_columns(cells, ones, values, total)
-    return sums, squares
+    return sums, squares, onto_items(block.halves(layout.n_entries)[0], each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +201,11 @@ class Newton:
     move: float = 0.0
 
     @cached_property
-    def blocks(self) -> Floats:
-        """The items' blocks of H + P."""
-        return self.point.own + self.prior.within() if self.prior else self.point.own
-
-    @cached_property
     def diagonal(self) -> Floats:
         """Of Newton's matrix, about; 0 for fixed parameters."""
         if self.design is None:
-            diagonal = from_levels(self.point.layout, np.einsum("ikk->ik", self.blocks))
+            blocks = self.point.own + (self.prior.within() if self.prior else 0.0)
+            diagonal = from_levels(self.point.layout, np.einsum("ikk->ik", blocks))
         else:
             diagonal = np.maximum(self.matrix.diagonal(), 0) + (self.ridge.precision if self.ridge else 0.0)
         return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)
@@ -249,10 +237,11 @@ class Newton:
         mine = np.ones(layout.n_entries) if self.fixed is None else (~self.fixed).astype(np.float64)
         free = layout.table(mine, 0.0)
         both = free[:, :, None] * free[:, None, :]
-        size = np.einsum("ikk->ik", self.blocks)
+        blocks = self.point.own + (self.prior.within() if self.prior else 0.0)
+        size = np.einsum("ikk->ik", blocks)
         nothing = (free == 0) | (size <= 0)
         ridge = np.where(nothing, 1.0, 1e-10 * size)
-        inverse = np.linalg.inv(self.blocks * both + ridge[:, :, None] * np.eye(layout.widest))
+        inverse = np.linalg.inv(blocks * both + ridge[:, :, None] * np.eye(layout.widest))
         return inverse * both * ~(nothing[:, :, None] | nothing[:, None, :])
 
     def __matmul__(self, v: Floats) -> Floats:

@@ -29,7 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import answers_above, given_score, matched_factors, series_limit, tiles
+from spectral_irt.conditional.exact import (
+    DOUBLE,
+    ROUGH,
+    SINGLE,
+    Precision,
+    answers_above,
+    given_score,
+    matched_factors,
+    series_limit,
+    tiles,
+)
 from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
@@ -38,7 +48,6 @@ from spectral_irt.numerics import add_columns, fill_scaled, row_sums
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
-ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 NEAR = 0.3  # standard deviations of the score within which the ability is left as it is
 TRIES = 30  # of bringing an ability there
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for a person of information V (benchmarks/newton.py)
@@ -48,9 +57,6 @@ PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles f
 
 _points = np.cos(np.pi * (2 * np.arange(NODES) + 1) / (2 * NODES))  # of 2p - 1
 _TO_POLYNOMIAL = np.linalg.inv(np.vander(_points, increasing=True))  # values at the points -> coefficients
-
-Precision = np.dtype[Any]
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
 def fill_given_score(

@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import answers_above, padded, series_limit
+from spectral_irt.conditional.exact import DOUBLE, ROUGH, SINGLE, answers_above, padded, series_limit
 from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
-from spectral_irt.conditional.series_binary import DOUBLE, ROUGH, SINGLE
 from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.design import row_keys
 from spectral_irt.data.responses import Responses

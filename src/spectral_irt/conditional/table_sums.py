@@ -11,7 +11,6 @@ from spectral_irt.conditional.information import by_blocks, to_levels
 from spectral_irt.conditional.series_tables import (
     APART,
     ORDER,
-    TablePoint,
     TableRows,
     Tables,
     derivatives,
@@ -25,7 +24,7 @@ FAR, FARTHER = 0.2, 5.0  # logits, and medians, beyond which an item that moves 
 OWN_STEPS = 4  # of these
 
 
-def score_sums(point: TablePoint, v: Floats) -> tuple[Floats, Floats]:
+def score_sums(point: Any, v: Floats) -> tuple[Floats, Floats]:
     """The part of each item of the sum over people of their scores' squares, and all of it times v."""
     tables, layout = point.tables, point.layout
     two, own, width = tables.tails[:2], to_levels(layout, v), layout.widest + 1

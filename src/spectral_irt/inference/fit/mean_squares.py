@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.conditional.exact import given_every_score
+from spectral_irt.conditional.exact import DOUBLE, SINGLE, Precision, given_every_score
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
 from spectral_irt.conditional.newton import QUICK_ANSWERS
-from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.design import SharedSet
