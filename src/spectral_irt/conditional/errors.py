@@ -21,7 +21,6 @@ from scipy import sparse
 
 from spectral_irt.conditional.information import PeopleRows, by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
-from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.numerics import centered_inverse, symmetric
@@ -68,10 +67,8 @@ class Matrices:
         return symmetric(self.inverse + rough @ ((self.meat - self.bread).astype(np.float32) @ rough))
 
     def from_anchors(self, fixed: NDArray[np.bool_], errors: Floats) -> Floats:
-        """The covariance that free thresholds have from `errors`, those of the anchors in the order of `fixed`.
-
-        D errors D' with D = d beta_free / d beta_anchor = -H_ff^-1 H_fa: moving an anchor moves the free ones with it.
-        """
+        """The covariance that free thresholds have from `errors`, those of the anchors in the order of `fixed`:
+        D errors D', D = d beta_free / d beta_anchor = -H_ff^-1 H_fa; moving an anchor moves the free ones with it."""
         follow = -(self.inverse @ self.bread[:, fixed])  # the inverse is 0 outside the free ones
         return follow @ errors @ follow.T
 
@@ -91,10 +88,9 @@ def free_inverse(found: Newton, bread: Floats) -> Floats:
 
 
 def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floats:
-    """By what to multiply each parameter's scores, where few people show how they spread.
-
-    M / H is known to about sqrt(2 / people), too badly for a rater who met a dozen: so these ratios are drawn towards
-    their mean over a group, the more the less they differ beyond chance."""
+    """By what to multiply each parameter's scores, where few people show how they spread. M / H is known to about
+    sqrt(2 / people), too badly for a rater who met a dozen: so these ratios are drawn towards their mean over a group,
+    the more the less they differ beyond chance."""
     factor = np.ones(len(told))
     good = (told > 0) & (squares > 0) & (people > 1)
     for g in np.unique(group[good & (group >= 0)]):
@@ -127,7 +123,6 @@ def parameter_variance(
     found: Newton, contrasts: Callable[[Floats], Floats], squares: Floats, factor: Floats, seed: int = 0
 ) -> Floats:
     """Its diagonal where there are many parameters, after `contrasts` (a linear map of columns), by random solves.
-
     `squares` is the diagonal of M."""
     assert found.design is not None
     told, rough = found.diagonal > 0, np.zeros(len(found.eta))
@@ -145,10 +140,9 @@ def parameter_variance(
 
 
 def too_regular(found: Newton, omega: Floats) -> Floats:
-    """The share of each threshold's information by which its people's answers are too regular to judge by.
-
-    With few answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times
-    the `noise` of weights). What is missing is made up for as far as the prior counts."""
+    """The share of each threshold's information by which its people's answers are too regular to judge by. With few
+    answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times the
+    `noise` of weights). What is missing is made up for as far as the prior counts."""
     assert found.prior is not None
     told = found.point.information * found.noise
     lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
@@ -169,11 +163,6 @@ def centered(
     mean[own, np.arange(layout.n_entries)] = weight
     cross = (mean @ covariance)[own]
     return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
-
-
-def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
-    """Variance of the mean of each item's thresholds."""
-    return np.maximum(np.diag(location_covariance(layout, covariance)), 0)
 
 
 def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
@@ -210,7 +199,6 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
 
 def _common_shift(found: Newton) -> tuple[Floats, Floats]:
     """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
-
     It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones."""
     layout, inverse = found.point.layout, found.inverse
     free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
@@ -253,20 +241,10 @@ def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Flo
     return np.where(found.fixed, 0.0, np.mean(found.solve(b, tol=CLOSE) ** 2, axis=1))
 
 
-def anchored_finding(n: int, errors: bool) -> Finding:
-    """What a calibration with anchors says of their errors."""
-    items = "1 item is anchored" if n == 1 else f"{n:,} items are anchored"
-    passed_on = "the anchors' standard errors are passed on to the other items"
-    said = passed_on if errors else "the anchors came without standard errors and count as exact"
-    return Finding("anchored", "note", f"{items}; {said}.")
-
-
 def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Floats]:
-    """Displacement of every fixed item and its standard error.
-
-    With matrices, the free items follow when a fixed item is set free; without them they are held. NaN for free items,
-    for a single fixed one (set free, the whole scale would move with it), and where the data put no finite value on it.
-    """
+    """Displacement of every fixed item and its standard error. With matrices, the free items follow when a fixed item
+    is set free; without them they are held. NaN for free items, for a single fixed one (set free, the whole scale would
+    move with it), and where the data put no finite value on it."""
     assert found.fixed is not None
     layout = found.point.layout
     m, fixed = layout.n_items, layout.sum((~found.fixed).astype(float)) == 0
@@ -296,7 +274,6 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
 
 def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Floats) -> tuple[Floats, Floats]:
     """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
-
     With T = H_AF H_FF^-1, fixed item a set free has the slope H_aa - T_a H_Fa and the noise g_a - T_a g_F."""
     back, extra = np.zeros(layout.n_items), np.zeros(layout.n_items)
     bread, meat = (

@@ -25,8 +25,6 @@ Arrays are categories x items x people (or patterns). `cumulated` has the sums o
 computation. Patterns of like length and score are laid out in tiles that fit the cache of a core, by the patterns
 alone: results do not depend on the number of threads.
 
-References
-----------
 Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8; Hong (2013), CSDA 59 (the Fourier form)."""
 
 from __future__ import annotations
@@ -98,7 +96,6 @@ def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Flo
 
 def tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
     """An ability for each column at which its score has about the mean s; the chances and the score's variance there.
-
     Any ability is right for the contour sum; a rough one only spends some of its safety margin."""
     c, (theta, low, high) = np.arange(len(cumulated) + 1.0), rough_tilt(cumulated, scores, most)
     for _ in range(100):
@@ -129,9 +126,8 @@ def n_points(variance: Floats, widest: int, scores: Ints, most: Ints) -> tuple[I
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the score says about the answers of some columns: `p` is P(X_i = c | s) for c = 1, 2, ...
-
-    `probability` is P(S = s) at the abilities `theta`, `lowest` P(X_i = 0) there, items x people."""
+    """What the score says about the answers of some columns: `p` is P(X_i = c | s) for c = 1, 2, ... `probability` is
+    P(S = s) at the abilities `theta`, `lowest` P(X_i = 0) there, items x people."""
 
     p: Floats
     probability: Floats
@@ -152,9 +148,8 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Contour:
-    """The contour sum of some columns: chances `p` and P(S = s) at the tilting ability `theta`.
-
-    `angle` and `weight` are u_k, and the weight of the point in a mean given the score, points x people."""
+    """The contour sum of some columns: chances `p` and P(S = s) at the tilting ability `theta`. `angle` and `weight`
+    are u_k, and the weight of the point in a mean given the score, points x people."""
 
     p: Floats
     angle: Floats
@@ -315,9 +310,8 @@ def _tree(items: list[Floats]) -> tuple[Floats, list[Floats]]:
 
 @dataclass(frozen=True, eq=False)
 class PatternPart:
-    """Patterns of like length and score, or many scores of one set: `which` of all patterns they are.
-
-    Items are padded with one that has no thresholds; `inside`, patterns x items, says where they are not."""
+    """Patterns of like length and score, or many scores of one set: `which` of all patterns they are. Items are padded
+    with one that has no thresholds; `inside`, patterns x items, says where they are not."""
 
     which: Ints
     items: NDArray[np.int32]
@@ -391,12 +385,11 @@ def part_given(part: PatternPart, cumulated: Floats) -> Given:
 
 
 def given_score(
-    cumulated: Floats, scores: Ints, most: Ints, theta: Floats | None = None, *, one_set: bool = False
+    cumulated: Floats, scores: Ints, most: Ints, theta: Floats | None = None, one_set: bool = False
 ) -> Given:
     """Answers of one tile of people (or patterns) given the score, by the cheapest method; `most` is the highest score.
-
-    `theta` are abilities of which the scores are not too unlikely; `one_set`: all have the same items, without padding.
-    """
+    `theta` are abilities of which the scores are not too unlikely; `one_set`: all have the same items, without
+    padding."""
     width, n, people = cumulated.shape
     if one_set and people >= MOST_SCORES * (most[0] - 1):
         return given_every_score(cumulated[:, :, 0], scores)
@@ -410,6 +403,11 @@ def given_score(
     return Contour.of(cumulated, scores, most).given
 
 
+def dtype_for(allowed: float) -> Precision:
+    """In which a series keeps what it has of every answer, if it may move an item by so many standard errors."""
+    return SINGLE if allowed >= ROUGH else DOUBLE
+
+
 def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
     """Answers of people whose value lies above each of the limits, and below the next."""
     place = np.searchsorted(limits, values, side="right") - 1
@@ -417,15 +415,12 @@ def answers_above(limits: Floats, values: Floats, counts: Ints) -> Floats:
     return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(limits)).astype(np.float64)
 
 
-def series_limit(
-    answers: Floats, limits: Floats, error: Floats, item_counts: Ints, allowed: float
-) -> tuple[float, float]:
-    """The limit from which on a series moves no item by more than `allowed` standard errors; the share below it.
-
-    An `error` of an answer, on average with sign, moves an item of n answers of information .18 each by sqrt(n / .18)
+def series_limit(answers: Floats, limits: Floats, error: Floats, n: Ints, allowed: float) -> tuple[float, float]:
+    """The limit from which on a series moves no item by more than `allowed` standard errors; the share below it. An
+    `error` of an answer, on average with sign, moves an item of n answers of information .18 each by sqrt(n / .18)
     times as many standard errors; the item with most answers is looked at."""
     total = max(answers.sum(), 1)
-    off = answers * error * np.sqrt(item_counts.max(initial=0) / 0.18) / total
+    off = answers * error * np.sqrt(n.max(initial=0) / 0.18) / total
     limit = limits[np.argmax(np.cumsum(off[::-1])[::-1] <= allowed)]
     return float(limit), float(answers[limits < limit].sum() / total)
 

@@ -43,11 +43,10 @@ class ExactLikelihood(Likelihood):
 
     def __init__(self, responses: Responses) -> None:
         self.responses, self.layout, self.weights, self.fine = responses, responses.thresholds, None, True
-        patterns, rows = distinct_rows(responses), []
+        patterns, engine = distinct_rows(responses), responses.engine
         parts = pattern_parts(patterns.rows, patterns.count, self.layout)
-        for part in parts:
-            rows.append(PatternRows.of_patterns([part], self.layout))
-        self.parts, self.rows = responses.engine.hold(parts), responses.engine.hold(rows)
+        self.parts = engine.hold(parts)
+        self.rows = engine.hold(PatternRows.of_patterns([part], self.layout) for part in parts)
         self.people = partial(responses.entries.prepare, people_given, self.layout)
         self.n_patterns, self.passed = int(patterns.rows.informative.sum()), passed_counts(responses)
         self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
@@ -174,8 +173,8 @@ def conditional_probabilities(
         from spectral_irt.conditional.series_binary import fill_given_score  # few answers do without
 
         some = block.take(long)
-        p, indptr = np.empty(some.n_responses), some.indptr.astype(np.int32)
-        fill_given_score(indptr, np.asarray(some.items), some.scores, theta[long], difficulty, p, None, precision)
+        p, indptr = np.empty(some.n_responses, dtype=precision), some.indptr.astype(np.int32)
+        fill_given_score(indptr, np.asarray(some.items), some.scores, theta[long], difficulty, p, None)
         out[spans(starts[long], some.counts)] = p
     short = np.flatnonzero(block.informative & (information < series_from))
     if len(short):  # exact values, once for all who share a pattern

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import methodcaller
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_
 from spectral_irt.data.design import SharedSet, same_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, gram_of, onto_items
+
+Matrix: TypeAlias = sparse.csr_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +42,11 @@ class Levels:
     layout: Thresholds
 
     @cached_property
-    def matrix(self) -> sparse.csr_array:
+    def matrix(self) -> Matrix:
         """Kept, for products that follow each other."""
         return self.once()
 
-    def once(self) -> sparse.csr_array:
+    def once(self) -> Matrix:
         """The matrix for a single use: it is larger than the values."""
         layout, items = self.layout, self.items
         if layout.binary:
@@ -77,8 +79,6 @@ class Levels:
 
     def with_more(self, other: Levels) -> Levels:
         """These people, and then others."""
-        if not len(other.items):
-            return self
         indptr = np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]])
         items, values = np.concatenate([self.items, other.items]), np.concatenate([self.values, other.values], axis=1)
         return Levels(indptr, items, values, self.layout)
@@ -86,8 +86,7 @@ class Levels:
 
 class PeopleRows(ABC):
     """Some people at some thresholds, as a `Point` sums over them: by two matrices, or better where there is a way.
-
-    `tables` are those of `table_rows`, or None; `weight` says how much each person counts, if not all the same."""
+    `tables` are those of `series_tables`, or None; `weight` says how much each person counts, if not all the same."""
 
     weight: Floats | None
 
@@ -99,14 +98,14 @@ class PeopleRows(ABC):
     def factors(self, tables: Any) -> Levels:
         """c, times the root of the weight."""
 
-    def score_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
+    def score_gram(self, tables: Any, single: bool, design: Matrix | None) -> Any:
         return gram_of(self.scores(tables).once(), design, single=single)
 
     def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
         scores = self.scores(tables)
         return scores.squares(), scores.twice(v)
 
-    def factor_gram(self, tables: Any, single: bool, design: sparse.csr_array | None) -> Any:
+    def factor_gram(self, tables: Any, single: bool, design: Matrix | None) -> Any:
         return gram_of(self.factors(tables).once(), design, single=single)
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
@@ -115,9 +114,8 @@ class PeopleRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set.
-
-    `p` and `c` hold P(X = 1 | s) and the c of the matched information, items x scores from 1 to k - 1. With R the right
+    """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set. `p`
+    and `c` hold P(X = 1 | s) and the c of the matched information, items x scores from 1 to k - 1. With R the right
     answers of the N people of a score, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'."""
 
     sets: tuple[SharedSet, ...]
@@ -172,19 +170,18 @@ def by_item(rows: Rows) -> tuple[Rows, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class PatternRows(PeopleRows):
-    """Patterns of items and score, and the people who have them, who count by their weights.
-
-    `people` says how many have each; `expected` is P(X >= k | s), `factor` c, times the root of that number;
-    `of_person` is the pattern of each person, `category` that of each answer, by person and item. People whose answers
-    count as `series_from` equal ones have a series; nobody by default."""
+    """Patterns of items and score, and the people who have them, who count by their weights. `people` says how many
+    have each; `expected` is P(X >= k | s), `factor` c, times the root of that number; `of_person` is the pattern of
+    each person, `category` that of each answer, by person and item. People whose answers count as `series_from` equal
+    ones have a series; nobody by default."""
 
     layout: Thresholds
     patterns: list[PatternPart]
     indptr: NDArray[np.int32]
     items: NDArray[np.int32]
     people: Floats
-    expected: Levels | None = None
-    factor: Levels | None = None
+    expected: Any = None
+    factor: Any = None
     of_person: Ints | None = None
     category: NDArray[np.int16] | None = None
     weight: Floats | None = None
@@ -215,9 +212,7 @@ class PatternRows(PeopleRows):
         return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
 
     @classmethod
-    def of_block(
-        cls, block: Block, weight: Floats | None, layout: Thresholds, series_from: float = np.inf
-    ) -> PatternRows:
+    def of_block(cls, block: Block, weight: Any, layout: Thresholds, series_from: float = np.inf) -> PatternRows:
         """The people of a block without extreme scores."""
         rows = rows_of(block, layout)
         if layout.binary:
@@ -244,7 +239,6 @@ class PatternRows(PeopleRows):
         return replace(self, expected=expected, factor=factor), (log_gamma, total, square, factor.squares(), around)
 
     def scores(self, tables: Any = None) -> Levels:
-        assert self.expected is not None
         starts, counts = self.indptr[:-1].astype(np.int64)[self.of_person], np.diff(self.indptr)[self.of_person]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         where = spans(starts, counts)
@@ -252,7 +246,6 @@ class PatternRows(PeopleRows):
         return own.less_passed(self.category, self.weight)
 
     def factors(self, tables: Any = None) -> Levels:
-        assert self.factor is not None
         return self.factor
 
 
@@ -277,9 +270,7 @@ def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Fl
     return passed.swapaxes(1, 2)[:, part.inside], c.swapaxes(1, 2)[:, part.inside], log_gamma
 
 
-def _cross(
-    rows: PeopleRows, tables: Any, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
-) -> tuple[Floats, Floats, sparse.csr_array]:
+def _cross(rows: PeopleRows, tables: Any, columns: Matrix, sums: Matrix, design: Matrix) -> tuple[Any, ...]:
     factors = rows.factors(tables).once()
     own = sparse.csr_array(factors @ columns)
     whole = sparse.csr_array(own @ sums) @ sums.T
@@ -287,7 +278,7 @@ def _cross(
     return own.multiply(own).sum(axis=0), own.multiply(whole).sum(axis=0), cross
 
 
-def _squares(rows: PeopleRows, tables: Any, design: sparse.csr_array) -> Floats:
+def _squares(rows: PeopleRows, tables: Any, design: Matrix) -> Floats:
     scores = sparse.csr_array(rows.scores(tables).once() @ design)
     return scores.multiply(scores).sum(axis=0)
 
@@ -327,8 +318,7 @@ class Point:
 
     def __matmul__(self, v: Floats) -> Floats:
         """The information times v; one vector, or the columns of a matrix."""
-        twice = self.rows.sum(methodcaller("factors_twice", self.tables, v))
-        return by_blocks(self.layout, self.inner, v) - twice
+        return by_blocks(self.layout, self.inner, v) - self.rows.sum(methodcaller("factors_twice", self.tables, v))
 
     def dense(self, *, single: bool = False) -> Floats:
         """The information, thresholds x thresholds; for right and wrong answers each entry good to 1e-6 if `single`."""
@@ -337,15 +327,11 @@ class Point:
             np.fill_diagonal(matrix, 0)
             np.fill_diagonal(matrix, -matrix.sum(axis=1))
             return matrix
-        item, level = self.layout.item, self.layout.level - 1
-        same = np.nonzero(item[:, None] == item)
-        matrix[same] += self.inner[item[same[0]], level[same[0]], level[same[1]]]
-        return matrix
+        return np.asarray(matrix + block_diagonal(self.layout, self.inner))
 
-    def of_parameters(self, design: sparse.csr_array) -> sparse.csr_array:
-        """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two.
-
-        Summed once, as often as it is asked for."""
+    def of_parameters(self, design: Matrix) -> Matrix:
+        """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two. Summed once,
+        as often as it is asked for."""
         known = self.__dict__.get("_of_parameters")
         if known is None or known[0] is not design:
             own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
@@ -353,11 +339,8 @@ class Point:
             known = self.__dict__["_of_parameters"] = design, sparse.csr_array(own - gram)
         return known[1]
 
-    def of_columns(
-        self, columns: sparse.csr_array, sums: sparse.csr_array, design: sparse.csr_array
-    ) -> tuple[Floats, Floats, sparse.csr_array]:
+    def of_columns(self, columns: Matrix, sums: Matrix, design: Matrix) -> tuple[Floats, Floats, Matrix]:
         """For further columns B, no two of the same answers: the diagonals of B' H B and of B' H B S S', and B' H A.
-
         S are `sums` of the columns: those of a rater."""
         square, whole, cross = self.rows.sum(_cross, self.tables, columns, sums, design)
         inner = sparse.csr_array(columns.T @ block_diagonal(self.layout, self.inner))
@@ -368,11 +351,11 @@ class Point:
     def scored(self) -> Prepared:
         return self.people() if self.people else self.rows
 
-    def score_gram(self, *, single: bool = False, design: sparse.csr_array | None = None) -> Any:
+    def score_gram(self, *, single: bool = False, design: Matrix | None = None) -> Any:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
         return self.scored.sum(methodcaller("score_gram", self.tables, single, design))
 
-    def score_squares(self, design: sparse.csr_array) -> Floats:
+    def score_squares(self, design: Matrix) -> Floats:
         """The diagonal of that."""
         return self.scored.sum(_squares, self.tables, design)
 
@@ -380,7 +363,7 @@ class Point:
         """Of that, the part of each item, levels x levels; and all of it times v."""
         return self.scored.sum(methodcaller("score_sums", self.tables, v))
 
-    def signed_scores(self, seed: int, columns: int, design: sparse.csr_array | None = None) -> Floats:
+    def signed_scores(self, seed: int, columns: int, design: Matrix | None = None) -> Floats:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
         seeds = np.random.SeedSequence(seed).spawn(len(self.scored.parts))
         return self.scored.sum(_signed, self.tables, columns, design, each=[seeds])
@@ -395,10 +378,9 @@ def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
 
 
 def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> tuple[Floats, Floats]:
-    """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1.
-
-    Rows of the whole must add to zero: what a series or a few rounds have left is spread over the thresholds of an item
-    such that their contrasts, of which the answers may tell little, stay as they are."""
+    """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1. Rows of the whole must
+    add to zero: what a series or a few rounds have left is spread over the thresholds of an item such that their
+    contrasts, of which the answers may tell little, stay as they are."""
     left = layout.table(around - by_blocks(layout, own + outer, np.ones(layout.n_entries)), 0.0)
     inside, k = layout.table(np.ones(layout.n_entries), 0.0), layout.max_score[:, None]
     even = inside[:, :, None] * (inside * (left - left.sum(axis=1, keepdims=True) / (2 * k)) / k)[:, None, :]
@@ -406,7 +388,7 @@ def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> 
     return own, own + outer
 
 
-def block_diagonal(layout: Thresholds, blocks: Floats) -> sparse.csr_array:
+def block_diagonal(layout: Thresholds, blocks: Floats) -> Matrix:
     """A sparse matrix with these blocks for the items, thresholds x thresholds."""
     inside = np.arange(layout.widest) < layout.max_score[:, None]
     item, one, other = np.nonzero(inside[:, :, None] & inside[:, None, :])

@@ -25,12 +25,11 @@ ZERO = 1e-9  # of an eigenvalue, to the largest; of a direction, to its length
 
 
 def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
-    """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns.
-
-    `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
-    to be few. A row says a x + b y = 0 of the others, x, and of the levels of the term and the parts, y: two nodes of a
-    graph with the row as an edge. So y follows from x by the graph's Laplacian b' b, but for a shift of each tree
-    without a fixed level, and what is left of a x then are equations in x alone."""
+    """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns. `term`
+    are columns of which every row has a single one, its value 1: the largest facet, beside which all others are to be
+    few. A row says a x + b y = 0 of the others, x, and of the levels of the term and the parts, y: two nodes of a graph
+    with the row as an edge. So y follows from x by the graph's Laplacian b' b, but for a shift of each tree without a
+    fixed level, and what is left of a x then are equations in x alone."""
     from scipy.sparse.csgraph import connected_components
     from scipy.sparse.linalg import splu
 
@@ -67,16 +66,14 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
 
 
 def subsets(directions: Floats) -> Ints:
-    """Which of these parameters can be compared: the same number for those that no direction moves apart.
-
-    Numbered from 0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet."""
+    """Which of these parameters can be compared: the same number for those that no direction moves apart. Numbered from
+    0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet."""
     return by_size(np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True)[1].ravel())
 
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
     """A normal prior on the parameters of a design, each around the mean of its group: raters, thresholds of a level.
-
     Parameters of group -1 have none; `tied` are those that the data alone tie to the others; `alpha` is the precision
     of each group, by empirical Bayes where `estimated`, `fade` how much it counts for each parameter, and `weight` that
     of each in the mean of its group, from the first time that it is `renewed`."""

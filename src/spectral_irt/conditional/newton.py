@@ -57,10 +57,9 @@ ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a thresh
 
 
 class Likelihood:
-    """The conditional likelihood of these responses, for thresholds near `beta`.
-
-    `weights` say how much each person counts; `shared` is `responses.shared`, to be used in the place of the answers of
-    people on shared sets of items; `fine`: as accurate as where answers are few, whatever their number."""
+    """The conditional likelihood of these responses, for thresholds near `beta`. `weights` say how much each person
+    counts; `shared` is `responses.shared`, to be used in the place of the answers of people on shared sets of items;
+    `fine`: as accurate as where answers are few, whatever their number."""
 
     tables: Any = None
     people: Callable[[Floats], Prepared] | None = None  # where all is exact: people's own scores
@@ -151,20 +150,15 @@ class Likelihood:
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
     """How many people without an extreme score passed each threshold: those at or above its category."""
     layout = responses.thresholds
-    last = responses.entries.sum(_passed_last, layout, persons=(weights,))
-    if weights is None:
-        last = responses.category_counts[layout.item, layout.level] - last
-    return layout.at_or_above(last)
+    return layout.at_or_above(responses.entries.sum(_passed_last, layout, persons=(weights,)))
 
 
 def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
-    """Sums of weights for each threshold that is the last one passed; without weights, of people with extreme scores,
-    who are few."""
-    informative = rows_of(block, layout).informative
-    if weight is not None:
-        return onto_items(block.halves(layout.n_entries)[0], informative * weight)
-    few = block.take(np.flatnonzero(~informative))
-    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)
+    """Sums of weights for each threshold that is the last one passed."""
+    each, total = rows_of(block, layout).informative * (1.0 if weight is None else weight), np.zeros(layout.n_entries)
+    cells = (2 * block.n_persons, block.bounds.astype(np.int32), np.asarray(block.items))
+    add_columns(cells, shared_ones(block.n_responses), np.stack([each, 0 * each], axis=1).ravel(), total)
+    return total
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, ...]:
@@ -194,7 +188,7 @@ class Newton:
     prior: Prior | None
     fixed: Mask | None
     floating: Ints
-    levels: Floats | None = None
+    levels: Any = None
     ridge: Ridge | None = None
     noise: Floats | float = 1.0
     evaluations: int = 0
@@ -218,7 +212,6 @@ class Newton:
 
     def dense_inverse(self, matrix: Floats | None = None) -> Floats:
         """Of A' H A, or of this information of the parameters, and the prior: 0 for fixed ones, and along `levels`."""
-        assert self.levels is not None
         matrix = self.matrix.toarray() if matrix is None else matrix
         if self.ridge:
             matrix = matrix + self.ridge @ np.eye(len(matrix))
@@ -287,7 +280,6 @@ class Newton:
         """v without what moves all thresholds of a floating part alike; one vector, or the columns of a matrix."""
         if self.design is None:
             return centered_within(v, self.floating)
-        assert self.levels is not None
         return v - self.levels @ (self.levels.T @ v)
 
 
@@ -324,12 +316,11 @@ def newton(
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Newton:
-    """Newton steps on the penalized conditional likelihood from the parameters `start`.
-
-    `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
-    parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
-    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
-    parameter at which to stop, instead of the next step in standard errors."""
+    """Newton steps on the penalized conditional likelihood from the parameters `start`. `design` is A, thresholds x
+    parameters (default: the identity), `prior` one on the thresholds, `fixed` are parameters that keep their value and
+    give the scale, `parts` says which thresholds are linked (default: all), and `levels` are the design's
+    `unidentified` directions, where they are known. `tol` is the largest derivative by a parameter at which to stop,
+    instead of the next step in standard errors."""
     layout = likelihood.layout
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
     if design is not None:

@@ -15,8 +15,6 @@ distance d = s - sum p stands in the density.
 Error of P by the person's information V = sum p q, the largest and the mean with sign (benchmarks/newton.py): 2e-2 and
 1.5e-4 at V of 1 to 2, 2e-3 and 2e-5 at 2 to 4, 7e-5 and 5e-7 at 4 to 10, and 2e-6 and 3e-8 beyond.
 
-References
-----------
 Kolassa (2006), Series Approximation Methods in Statistics, ch. 3 (the series and its Hermite polynomials)."""
 
 from __future__ import annotations
@@ -26,25 +24,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import (
-    DOUBLE,
-    ROUGH,
-    SINGLE,
-    Precision,
-    answers_above,
-    given_score,
-    matched_factors,
-    series_limit,
-    tiles,
-)
+from spectral_irt.conditional.exact import answers_above, dtype_for, given_score, matched_factors, series_limit, tiles
 from spectral_irt.conditional.information import Levels, PeopleRows
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import add_columns, fill_scaled, row_sums
+from spectral_irt.numerics import Places, add_columns, fill_scaled, row_sums
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
@@ -60,19 +47,12 @@ _TO_POLYNOMIAL = np.linalg.inv(np.vander(_points, increasing=True))  # values at
 
 
 def fill_given_score(
-    indptr: NDArray[np.int32],
-    items: NDArray[np.int32],
-    scores: Ints,
-    theta: Floats,
-    beta: Floats,
-    probability: Floats,
-    factor: Floats | None,
-    precision: Precision = DOUBLE,
+    indptr: Places, items: Places, scores: Ints, theta: Floats, beta: Floats, probability: Floats, factor: Floats | None
 ) -> Floats:
-    """Write P(X = 1 | s) and the c of the matched information (unless `factor` is None) for every answer.
-
-    Returns the abilities that were used. Those of `theta` may be rough; NaN for people whom the series is not for: then
-    what is written for them is. Single precision adds about 1e-7 to the error of the series."""
+    """Write P(X = 1 | s) and the c of the matched information (unless `factor` is None) for every answer. Returns the
+    abilities that were used. Those of `theta` may be rough; NaN for people whom the series is not for: then what is
+    written for them is. As precise as `probability`; single precision adds about 1e-7 to the error."""
+    precision = probability.dtype
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
     span = SPAN // precision.itemsize
     space = np.empty((2, span), dtype=precision)
@@ -97,10 +77,10 @@ def fill_given_score(
         if factor is not None:
             _fill_factors(rows, counts, p, v)
             factor[low:high] = v
-    return theta.astype(DOUBLE)
+    return theta.astype(np.float64)
 
 
-def _fill_factors(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> None:
+def _fill_factors(rows: Places, counts: Ints, p: Floats, c: Floats) -> None:
     """Write c with c_i sum_{j != i} c_j = p_i (1 - p_i): as `matched_factors`, but two rounds do for long rows."""
     np.subtract(1, p, out=c)
     c *= p
@@ -113,7 +93,7 @@ def _fill_factors(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -
 
 
 def _settle(
-    rows: NDArray[np.int32], items: NDArray[np.int32], pi: Floats, scores: Ints, theta: Floats, p: Floats, v: Floats
+    rows: Places, items: Places, pi: Floats, scores: Ints, theta: Floats, p: Floats, v: Floats
 ) -> tuple[Floats, Floats]:
     """Write p and p q of every answer, at abilities that put the expected score near the true one (mended in place);
     return what is missing to each score, and V = sum of p q."""
@@ -133,7 +113,7 @@ def _settle(
     return distance, information
 
 
-def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats, center: Floats) -> Floats:
+def _series(rows: Places, distance: Floats, total: Floats, v: Floats, center: Floats) -> Floats:
     """Coefficients of (P - p) / (p q) as a polynomial in 2p - 1, for every person."""
     skew = v * center
     square = v * v
@@ -156,9 +136,8 @@ def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats,
 
 
 def _log_series(l3: Floats, l4: Floats, l5: Floats, l6: Floats) -> tuple[Floats, ...]:
-    """Coefficients of z, ..., z^6 in the logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ...
-
-    To fourth order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can."""
+    """Coefficients of z, ..., z^6 in the logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ... To fourth
+    order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can."""
     l33, l34, l35, l44 = l3 * l3, l3 * l4, l3 * l5, l4 * l4
     l333, l334, l3333 = l33 * l3, l33 * l4, l33 * l33
     return (
@@ -182,28 +161,26 @@ def _horner(coefficients: tuple[Floats, ...], z: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Rows(PeopleRows):
-    """The people of one block, to be evaluated at difficulties.
-
-    `score` and `factor` hold P - X and c of every answer at the last evaluation, times the person's weight and its
-    root. The first `n_long` people take the series, except those whose `theta` is NaN: they have an extreme score and
-    `silent` answers, or are exact: the `short` block (of like order and then length), whose answers stand `where`. So,
-    where nearly all take it, people stay where they are and no answer is copied; elsewhere the exact ones come last."""
+    """The people of one block, to be evaluated at difficulties. `score` and `factor` hold P - X and c of every answer
+    at the last evaluation, times the person's weight and its root. The first `n_long` people take the series, except
+    those whose `theta` is NaN: they have an extreme score and `silent` answers, or are exact: the `short` block (of
+    like order and then length), whose answers stand `where`. So, where nearly all take it, people stay where they are
+    and no answer is copied; elsewhere the exact ones come last."""
 
     block: Block
     n_long: int
     theta: Floats
     short: Block
     short_theta: Floats
-    where: NDArray[np.int32]
+    where: Places
     silent: Ints
     weight: Floats | None
     n_items: int
-    precision: Precision
-    score: Floats
+    score: Floats  # as precise as is asked for; of no answers before the first evaluation
     factor: Floats
 
     @classmethod
-    def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
+    def of(cls, people: People, exact_below: float, n_items: int, precision: Any) -> Rows:
         """People with information below `exact_below` are to be exact."""
         block, theta, information, weight = people
         few, counts, informative = information < exact_below, block.counts, block.informative
@@ -222,7 +199,7 @@ class Rows(PeopleRows):
             where, silent = (spans(block.indptr[:-1][some], counts[some]) for some in (short, mute))
         exact = (block.take(short), own_theta, where.astype(np.int32))
         nothing = np.empty(0, dtype=precision)
-        return cls(ours, n_long, theta, *exact, silent, weight, n_items, precision, nothing, nothing)
+        return cls(ours, n_long, theta, *exact, silent, weight, n_items, nothing, nothing)
 
     @property
     def indptr(self) -> Any:
@@ -241,10 +218,10 @@ class Rows(PeopleRows):
         block, n, end, right = self.block, self.n_long, int(self.block.indptr[self.n_long]), self.block.right()
         x, c, theta = self.score, self.factor, self.theta.copy()
         if not len(x):
-            x, c = np.empty(block.n_responses, self.precision), np.empty(block.n_responses, self.precision)
+            x, c = np.empty((2, block.n_responses), dtype=x.dtype)
         if n:
             cells = (self.indptr[: n + 1], np.asarray(block.items[:end]), block.scores[:n], theta[:n])
-            theta[:n] = fill_given_score(*cells, beta, x[:end], c[:end], self.precision)
+            theta[:n] = fill_given_score(*cells, beta, x[:end], c[:end])
         self._fill_exact(beta, x, c)
         x[self.silent], c[self.silent] = right[self.silent], 0.0
         if self.weight is not None:
@@ -312,7 +289,7 @@ def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: 
     people = responses.prepare(with_abilities, beta, persons=(weights,))
     answers = people.sum(_by_information)
     exact_below, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**4, responses.item_counts, allowed)
-    return people.prepare(Rows.of, exact_below, len(beta), SINGLE if allowed >= ROUGH else DOUBLE)
+    return people.prepare(Rows.of, exact_below, len(beta), dtype_for(allowed))
 
 
 def with_abilities(block: Block, weight: Floats | None, beta: Floats) -> People:

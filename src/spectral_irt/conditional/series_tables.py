@@ -15,8 +15,6 @@ The items' derivatives are tabulated on a grid of abilities; u for an ability be
 collects u for every cell, an ability and an item (`cell = ability * n_items + item`); the rest is arithmetic on tables,
 whatever the number of people. People with little information are exact, each pattern of items and total score once.
 
-References
-----------
 Kolassa (2006), Series Approximation Methods in Statistics, ch. 3."""
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import DOUBLE, ROUGH, SINGLE, answers_above, padded, series_limit
+from spectral_irt.conditional.exact import answers_above, dtype_for, padded, series_limit
 from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.design import row_keys
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import add_columns, row_sums, shared_ones
+from spectral_irt.numerics import Places, add_columns, row_sums, shared_ones
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score
@@ -62,12 +60,10 @@ SCALING = 5  # rounds in which factors of the tables are fitted to the rows of t
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Tables at these thresholds, for a series of this order.
-
-    `tails` are the derivatives 0, 1, ... by ability of P(X >= k), levels x cells; 0 for levels that the item does not
-    have. `moments` are the mean of the answer, its cumulants from the second on, and the square of its variance, as
-    precise as what is summed over people. `factor` is dP(X >= k) / dtheta times a number for each threshold: what the c
-    of the information are made of."""
+    """Tables at these thresholds, for a series of this order. `tails` are the derivatives 0, 1, ... by ability of P(X
+    >= k), levels x cells; 0 for levels that the item does not have. `moments` are the mean of the answer, its cumulants
+    from the second on, and the square of its variance, as precise as what is summed over people. `factor` is dP(X >= k)
+    / dtheta times a number for each threshold: what the c of the information are made of."""
 
     layout: Thresholds
     grid: Floats
@@ -130,10 +126,10 @@ class Tables:
         made = np.einsum("kgi,ki...->...gi", table.reshape(shape), own)
         return made.reshape(*v.shape[1:], -1).astype(self.moments.dtype, copy=False)
 
-    def nearest(self, theta: Floats) -> NDArray[np.int32]:
+    def nearest(self, theta: Floats) -> Places:
         return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
 
-    def cells(self, rows: Rows, at: NDArray[np.int32]) -> NDArray[np.int32]:
+    def cells(self, rows: Rows, at: Places) -> Places:
         """The cell of every answer."""
         return np.repeat((at * self.layout.n_items).astype(np.int32), rows.counts) + rows.items
 
@@ -168,10 +164,9 @@ def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
 
 
 def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
-    """u_0, ..., u_order of every person, one below the other.
-
-    `missing` is the total score less its mean at the ability of the grid, `cumulants` are those of the total score from
-    the second on, order + 1 of them, and `reach` is the farthest shift that the derivatives stand for."""
+    """u_0, ..., u_order of every person, one below the other. `missing` is the total score less its mean at the ability
+    of the grid, `cumulants` are those of the total score from the second on, order + 1 of them, and `reach` is the
+    farthest shift that the derivatives stand for."""
     order = len(cumulants) - 1
     shift = np.clip(missing / cumulants[0], -reach, reach)
     powers = _powers(shift, order + 1)
@@ -196,7 +191,6 @@ def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
 @lru_cache(maxsize=4)
 def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
     """The Edgeworth series up to this order, as products of the standardized cumulants l_1, l_2, ..., from the third.
-
     It is exp(sum_k l_k z^(k + 2) / (k + 2)!), z = it, where l_k counts as k orders. For every product: the one that it
     is made of, and the k of the last factor. `above` and `below` have a row for each r = 1, ..., order, with the means
     of z^r / r! and of 1 over the normal distribution times the series; r derivatives count as r orders."""
@@ -227,14 +221,14 @@ def _taylor(derivatives: Floats, powers: Floats) -> Floats:
     return np.einsum("ap,ap->p", derivatives, powers[: len(derivatives)])
 
 
-def sums_of(rows: Rows, columns: NDArray[np.int32], values: Any) -> Floats:
+def sums_of(rows: Rows, columns: Places, values: Any) -> Floats:
     """Sums over the answers of each person of these values, rows of one number for each column, as precise as these.
     One row at a time, which is twice as fast as all at once."""
     cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), values.dtype)
     return np.stack([row_sums(cells, ones, each) for each in values])
 
 
-def sums_in(rows: Rows, columns: NDArray[np.int32], values: Any, n: int, precision: Any) -> Floats:
+def sums_in(rows: Rows, columns: Places, values: Any, n: int, precision: Any) -> Floats:
     """Sums of people's values over the answers in each of n columns, for every row of values. Many rows are added at
     once, in half the time; that loop goes by fours, so that rows of zeros may follow."""
     cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), precision)
@@ -250,9 +244,7 @@ def sums_in(rows: Rows, columns: NDArray[np.int32], values: Any, n: int, precisi
     return total.T
 
 
-def settled(
-    rows: Rows, at: NDArray[np.int32], cells: NDArray[np.int32], tables: Tables, tries: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+def settled(rows: Rows, at: Places, cells: Places, tables: Tables, tries: int) -> tuple[Places, Places, Floats]:
     """People at the point of the grid where the expected total score is nearest: points, cells, mean and variance."""
     at, who, moments = at.copy(), np.arange(rows.n_persons), sums_of(rows, cells, tables.moments[:2])
     for k in range(tries):
@@ -273,14 +265,13 @@ def settled(
 
 @dataclass(frozen=True, eq=False)
 class TableRows(PeopleRows):
-    """The informative people of one block: those with much information, `rows`, and after them the `exact` ones.
-
-    `at` is the ability of the grid that each is near, `cells` the cell of each answer, `u` is (order + 1) x people, and
+    """The informative people of one block: those with much information, `rows`, and after them the `exact` ones. `at`
+    is the ability of the grid that each is near, `cells` the cell of each answer, `u` is (order + 1) x people, and
     `factor` is 1 / sqrt(V), times the root of the weight: c is that times the `factor` of the tables."""
 
     rows: Rows
-    at: NDArray[np.int32]
-    cells: NDArray[np.int32]
+    at: Places
+    cells: Places
     exact: PatternRows | None
     layout: Thresholds
     weight: Floats | None  # of all of them
@@ -385,14 +376,13 @@ def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floa
 
 
 def prepare_people(
-    responses: Responses, beta: Floats, allowed: float, weights_of_people: Floats | None = None
+    responses: Responses, beta: Floats, allowed: float, weight: Floats | None
 ) -> tuple[Prepared, Tables]:
     """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more."""
     layout = responses.thresholds
-    people = responses.entries.prepare(_with_abilities, layout, beta, persons=(weights_of_people,))
+    people = responses.entries.prepare(_with_abilities, layout, beta, persons=(weight,))
     theta = np.concatenate([np.zeros(1), *people.map(itemgetter(-1))])
-    precision = SINGLE if allowed >= ROUGH else DOUBLE
-    rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, precision)
+    rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, dtype_for(allowed))
     (people, answers), counts = people.map_and_sum(_with_sizes, rough), responses.item_counts
     order, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
     if exact > SEVERAL:

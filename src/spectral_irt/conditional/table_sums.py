@@ -47,10 +47,9 @@ def score_sums(point: Any, v: Floats) -> tuple[Floats, Floats]:
 
 
 def _score_sums(part: TableRows, spread: Floats, upto: Floats, v: Floats) -> tuple[Floats | float, ...]:
-    """What that needs of the long rows, P by two terms of the series; and the sums of the others.
-
-    Sums of 1 and of u_1 for every cell and category; of u_1^2, z and u_1 z for every cell, with z a person's score
-    times v; and of z for every item and category. `spread` is v in two tables, `upto` in the thresholds passed."""
+    """What that needs of the long rows, P by two terms of the series; and the sums of the others. Sums of 1 and of u_1
+    for every cell and category; of u_1^2, z and u_1 z for every cell, with z a person's score times v; and of z for
+    every item and category. `spread` is v in two tables, `upto` in the thresholds passed."""
     rows, u, width, n = part.rows, part.u[1], part.layout.widest + 1, spread.shape[1]
     weight = part.own_weight * np.ones(rows.n_persons)
     code = rows.items * np.int32(width)
@@ -65,10 +64,9 @@ def _score_sums(part: TableRows, spread: Floats, upto: Floats, v: Floats) -> tup
 
 
 def far_items(point: Any, beta: Floats, step: Floats, prior: Any) -> Floats:
-    """`beta` with items of few answers that a step has moved far brought to where their own score is zero.
-
-    Such a threshold comes nearer by no more than a logit a step, which is a pass over the answers; this is arithmetic
-    on tables of few items."""
+    """`beta` with items of few answers that a step has moved far brought to where their own score is zero. Such a
+    threshold comes nearer by no more than a logit a step, which is a pass over the answers; this is arithmetic on
+    tables of few items."""
     layout, grid, size = point.layout, point.tables.grid, len(point.collected)
     moved = np.abs(step) > max(FAR, FARTHER * float(np.median(np.abs(step))))
     far = np.unique(layout.item[moved if prior is None else moved | (prior.counts > 0)])
@@ -93,9 +91,8 @@ def far_items(point: Any, beta: Floats, step: Floats, prior: Any) -> Floats:
 
 
 def passed_by_series(cumulated: Floats, scores: Ints, most: Ints, least: float) -> Floats | None:
-    """P(X >= k | s), levels x items x people; nothing unless the answers of all count as so many equal ones.
-
-    For people whose items hardly anybody else met, so that tables would be larger than the answers."""
+    """P(X >= k | s), levels x items x people; nothing unless the answers of all count as so many equal ones. For people
+    whose items hardly anybody else met, so that tables would be larger than the answers."""
     _, p, variance = tilt(cumulated, scores, most)
     k, (categories, n, people) = np.arange(len(p), dtype=float), p.shape
     each = np.tensordot(k**2, p, 1) - np.tensordot(k, p, 1) ** 2

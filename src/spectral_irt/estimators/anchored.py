@@ -10,7 +10,7 @@ import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
-from spectral_irt.conditional.errors import Matrices, anchored_finding, displacements, variance_from_anchors
+from spectral_irt.conditional.errors import Matrices, displacements, variance_from_anchors
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -190,7 +190,9 @@ def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estima
     anchor_se = _location_se(anchors, layout, known.place, items)
     chance = np.hypot(made.further["displacement_se"], np.nan_to_num(anchor_se))
     findings = [*made.findings[:-1], *notes, *_not_estimated(responses, out, loose), made.findings[-1]]
-    findings.append(anchored_finding(int(items.sum()), anchors.errors is not None))
+    passed_on = "the anchors' standard errors are passed on to the other items"
+    said = passed_on if anchors.errors is not None else "the anchors came without standard errors and count as exact"
+    findings.append(Finding("anchored", "note", f"{count_are(int(items.sum()), 'item')} anchored; {said}."))
     findings += _displaced(responses.items, made.further["displacement"], chance)
     further = {**made.further, "anchor_se": anchor_se}
     return replace(made, findings=tuple(findings), further=further, scale=anchors.scale)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.chain.stationary import weak_links
-from spectral_irt.conditional.errors import location_variance
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import Design, Mask, examine
@@ -55,7 +55,7 @@ class Kept:
         """What was found of the items kept, for all; errors are those of the covariance, where there is one."""
         if covariance is not None:
             se = np.sqrt(np.maximum(np.diag(covariance), 0))
-            location = np.sqrt(np.maximum(location_variance(self.responses.thresholds, covariance), 0))
+            location = np.sqrt(np.maximum(np.diag(location_covariance(self.responses.thresholds, covariance)), 0))
         return Estimate(
             self.spread(thresholds),
             self.spread(np.full(len(thresholds), np.nan) if se is None else se),

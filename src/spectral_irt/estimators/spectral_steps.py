@@ -27,7 +27,7 @@ from spectral_irt.chain.prior import (
     plan_prior,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
-from spectral_irt.conditional.errors import Matrices, centered, location_variance, standard_errors
+from spectral_irt.conditional.errors import Matrices, centered, location_covariance, standard_errors
 from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -305,7 +305,8 @@ def estimate(
     if known is None and not layout.binary:
         beta, matrix = centered(layout, beta, matrix, parts)
     if matrix is not None:
-        errors, location = np.sqrt(np.maximum(np.diag(matrix), 0)), np.sqrt(location_variance(layout, matrix))
+        variances = np.diag(matrix), np.diag(location_covariance(layout, matrix))
+        errors, location = np.sqrt(np.maximum(variances[0], 0)), np.sqrt(np.maximum(variances[1], 0))
     findings = fit.findings
     if parts.any():
         part = parts if known is None else found.floating[layout.first] + 1

@@ -5,8 +5,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.conditional import newton, series_binary
-from spectral_irt.conditional.exact import Contour
-from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Rows, with_abilities
+from spectral_irt.conditional.exact import DOUBLE, SINGLE, Contour
+from spectral_irt.conditional.series_binary import Rows, with_abilities
 from spectral_irt.data.block import Block
 
 M = 40
@@ -86,7 +86,7 @@ def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytes
     responses = si.simulate.rasch(2500, 150, design="sampled", p=0.4, seed=3).responses
     assert responses.n_responses > newton.QUICK_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
-    monkeypatch.setattr(series_binary, "SINGLE", DOUBLE)
+    monkeypatch.setattr("spectral_irt.conditional.exact.SINGLE", DOUBLE)
     monkeypatch.setattr("spectral_irt.chain.stationary.MANY", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
     assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < newton.ALLOWED / 10

@@ -10,7 +10,7 @@ from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.newton import Likelihood, newton
-from spectral_irt.conditional.series_binary import SINGLE, fill_given_score
+from spectral_irt.conditional.series_binary import fill_given_score
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from spectral_irt.model import prox
 
@@ -32,9 +32,9 @@ def test_series_is_close(n, sd, worst):
     p, c = np.empty(n * people), np.empty(n * people)
     fill_given_score(indptr, np.arange(n * people, dtype=np.int32), scores, start, b.T.ravel(), p, c)
     assert np.abs(p.reshape(people, n).T - exact).max() < worst
-    single, link = np.empty(n * people), np.empty(n * people)
+    single, link = np.empty((2, n * people), dtype=np.float32)
     cells = (indptr, np.arange(n * people, dtype=np.int32), scores, start, b.T.ravel(), single, link)
-    fill_given_score(*cells, precision=SINGLE)
+    fill_given_score(*cells)
     np.testing.assert_allclose(single, p, atol=5e-6)
     np.testing.assert_allclose(link, c, rtol=1e-4, atol=1e-7)
     c = c.reshape(people, n).T
