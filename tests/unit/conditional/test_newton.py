@@ -177,7 +177,7 @@ def test_steps_that_end_on_the_way_back_give_the_last_good_point():
     np.testing.assert_allclose(found.beta, ends[back - 1].point.beta, atol=1e-9)
     fresh = Likelihood(data, found.beta).at(found.beta)
     np.testing.assert_allclose(found.point.gradient, fresh.gradient, atol=1e-6)
-    np.testing.assert_allclose(found.information, fresh.information, rtol=1e-6)
+    np.testing.assert_allclose(found.point.information, fresh.information, rtol=1e-6)
 
 
 def test_misfitting_complete_data_are_ordered_by_their_shares():
