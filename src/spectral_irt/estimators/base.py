@@ -81,7 +81,7 @@ class Estimate:
     item_se: Floats | None = None  # of the locations; by default as if each threshold were known by itself
     covariance: Floats | None = None
     information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
-    loglik: float | None = None
+    loglik: Any = None  # a number, where the method has a likelihood
     findings: tuple[Finding, ...] = ()
     regularization: Regularization | None = None
     se_method: str | None = None
@@ -118,7 +118,7 @@ def convergence(
         return []
     sentence = stopped(what, steps, unit, measure, reached, asked)
     if warn:
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
+        warnings.warn(f"{sentence} {remedy}", ConvergenceWarning, stacklevel=4)  # where `fit` was called
     return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -13,34 +11,18 @@ from scipy import sparse
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Newton, newton, parameters
-from spectral_irt.data import Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.errors import ConvergenceWarning, check_option
+from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
 from spectral_irt.estimators.linear_design import RatingScale
 from spectral_irt.estimators.spectral import start_thresholds
 from spectral_irt.numerics import symmetric
-from spectral_irt.text import stopped
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
 ON_THE_EDGE = "Raise `max_iter`, or look for items on the edge of having no finite estimate."
-
-
-class ConditionalFit(NamedTuple):
-    """What `conditional_thresholds` found, with a mean location of zero; thresholds = A eta up to the level."""
-
-    thresholds: Floats
-    se: Floats
-    covariance: Floats | None  # where it was formed
-    eta: Floats
-    loglik: float
-    gradient: Floats  # of the log-likelihood, by each parameter
-    n_iter: int  # passes over the answers
-    n_patterns: int  # distinct pairs (items answered, score) among the people
-    se_method: str
-    converged: bool
 
 
 def conditional_thresholds(
@@ -51,18 +33,20 @@ def conditional_thresholds(
     se: str = "information",
     tol: float = 1e-9,
     max_iter: int = 100,
-    progress: Callable[[str], None] | None = None,
-) -> ConditionalFit:
+    progress: Tell | None = None,
+    kept: Kept | None = None,
+) -> Estimate:
     """Thresholds by conditional maximum likelihood, beta = A eta with a known matrix A (the identity by default).
 
     log L(beta) = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ),   mean location 0.
 
     Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
     information, within a few per cent of the exact one, so that every pass gains one to two digits. All thresholds must
-    have a finite estimate (`data.unlinked.estimable`).
+    have a finite estimate (`data.design.estimable`); the items may be those `kept` of more.
     """
     check_option("se", se, STANDARD_ERRORS)
-    tell = progress or (lambda text: None)
+    tell, n = progress or (lambda text: None), responses.n_items
+    kept = kept or Kept(responses, np.full(n, True), np.full(n, "ok", dtype=object), (), responses.thresholds)
     tell("finding people who saw the same items")
     likelihood = ExactLikelihood(responses)
     a = None if design is None else sparse.csr_array(design)
@@ -70,18 +54,17 @@ def conditional_thresholds(
     eta = beta if a is None else parameters(a, beta)
     goal = max(tol, likelihood.rounding * (1.0 if a is None else float(np.abs(a).sum(axis=0).max())))
     found = newton(likelihood, eta, design=a, tol=goal, max_evaluations=max_iter, tell=tell)
-    gradient = found.leveled(found.pull())
-    size = float(np.max(np.abs(gradient)))
+    size, findings = float(np.max(np.abs(found.leveled(found.pull())))), list[Finding]()
     if size > goal:
-        sentence = stopped("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
-        warnings.warn(f"{sentence} {ON_THE_EDGE}", ConvergenceWarning, stacklevel=2)
+        counted = ("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
+        findings = convergence(*counted, remedy=ON_THE_EDGE)
     if se != "none":
         tell("standard errors")
     errors, matrix, method = _standard_errors(se, found, likelihood)
     thresholds, matrix = centered(responses.thresholds, found.point.beta, matrix)
-    errors = errors if matrix is None else np.sqrt(np.maximum(np.diag(matrix), 0))
-    what = (found.eta, found.point.loglik, gradient, found.evaluations, likelihood.n_patterns, method, size <= goal)
-    return ConditionalFit(thresholds, errors, matrix, *what)
+    record: dict[str, Any] = {"covariance": matrix, "loglik": found.point.loglik, "se_method": method}
+    record |= {"findings": findings, "extra": {"n_patterns": likelihood.n_patterns}}
+    return kept.estimate(thresholds, errors, found.evaluations, size, **record)
 
 
 def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> tuple[Floats, Floats | None, str]:
@@ -115,17 +98,7 @@ class Conditional(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept, design = self._kept(responses)
         how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
-        fit = conditional_thresholds(kept.responses, design and design.matrix, **how)
-        size, what = float(np.max(np.abs(fit.gradient))), "the conditional likelihood"
-        counted = (what, fit.n_iter, "passes", "a gradient of", size, size if fit.converged else self.tol)
-        findings = convergence(*counted, remedy=ON_THE_EDGE, warn=False)
-        record: dict[str, Any] = {
-            "covariance": fit.covariance,
-            "loglik": fit.loglik,
-            "se_method": fit.se_method,
-            "findings": findings,
-        }
-        return kept.estimate(fit.thresholds, fit.se, fit.n_iter, size, extra={"n_patterns": fit.n_patterns}, **record)
+        return conditional_thresholds(kept.responses, design and design.matrix, kept=kept, **how)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

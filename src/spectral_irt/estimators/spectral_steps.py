@@ -133,13 +133,13 @@ def spectral_fit(
     if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
         shared = rest.shared if se in ("auto", "dense", "information", "none") else None
         se = "dense" if shared is not None and se == "auto" else se
-    start = solve_chain(fit, shared, **solving)
-    prior, parts, plan = make_prior(fit, start)
-    likelihood = Likelihood(rest, start.beta, weights=each, shared=shared)
+    start, alpha, solved = solve_chain(fit, shared, **solving)
+    prior, parts, plan = make_prior(fit, start, alpha)
+    likelihood = Likelihood(rest, start, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
-    found = newton(likelihood, start.beta, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
+    found = newton(likelihood, start, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
     plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
-    return estimate(fit, plan, start, found, parts, each, assume_equal_means, se, seed, tell)
+    return estimate(fit, plan, solved, found, parts, each, assume_equal_means, se, seed, tell)
 
 
 def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
@@ -151,16 +151,7 @@ def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> 
     return {**given, **how, "progress": tell, "weights": weights}
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Where Newton's steps start: thresholds, passes over the data, the precision of the chain's prior, how it was
-    solved ("none" where everything is anchored), and how much a pass shrinks the slowest error."""
-
-    beta: Floats
-    passes: int
-    alpha: float
-    solver: str = "none"
-    contraction: float = 0.0
+Solved = tuple[int, str, float]  # of a chain: passes over the data, how, and how much one shrinks the slowest error
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +192,10 @@ def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, l
     return responses if kept.all() else responses.take_items(kept), kept, findings
 
 
-def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> Start:
-    """The chain's thresholds; beside anchors with their mean in each part of the data, and these where they are.
+def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> tuple[Floats, float, Solved]:
+    """The chain's thresholds, the precision of its prior, and how it was solved: not at all where all are anchored.
 
+    Beside anchors they have their mean in each part of the data, and these are where they are.
     Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those without
     a prior in the Newton steps are let out again, which saves an evaluation where it takes time. With several
     thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards do not
@@ -211,7 +203,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
-        return Start(known.value[fit.mask], 0, plan.alpha)
+        return known.value[fit.mask], plan.alpha, (0, "none", 0.0)
     binary = rest.thresholds.binary
     needed = plan.kind != "none" or (known is not None and not fit.design.connected)
     tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
@@ -230,11 +222,10 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> S
         beta = beta + np.clip(np.divide(pull, told, out=np.zeros(len(beta)), where=told > 0), -FARTHEST, FARTHEST)
     if known is not None:
         beta = known.around(beta, fit.mask, fit.design.component)
-    alpha = alpha if binary else plan.alpha
-    return Start(beta, rounds.passes, alpha, found.method + NEWTON, found.contraction)
+    return beta, alpha if binary else plan.alpha, (rounds.passes, found.method + NEWTON, found.contraction)
 
 
-def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regularization]:
+def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | None, Ints, Regularization]:
     """The prior, which items are linked (part 0 has the scale), and the plan: without a prior where none counts."""
     rest, plan, layout, tied = fit.rest, fit.plan, fit.rest.thresholds, fit.tied
     parts = np.zeros(rest.n_items, dtype=np.int64)
@@ -244,9 +235,9 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
     tied = tied | fixed
     location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)
     if plan.estimated and layout.binary:
-        location = fading(fit.information, tied, start.alpha)
+        location = fading(fit.information, tied, alpha)
     elif plan.estimated:
-        location, offsets = fading_of_both(layout, fit.information, tied, start.beta)
+        location, offsets = fading_of_both(layout, fit.information, tied, start)
     on_scale = layout.sum(tied.astype(float)) > 0
     held = layout.sum((~fixed).astype(float)) == 0
     near = None
@@ -256,10 +247,10 @@ def make_prior(fit: TakingPart, start: Start) -> tuple[Prior | None, Ints, Regul
             parts = linked_items(rest)[0]  # renumbered: 0 is the one of the items that give the scale
             first = int(np.bincount(parts[on_scale]).argmax())
             parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
-        near = LocationPrior(neighbors, start.alpha, location)
+        near = LocationPrior(neighbors, alpha, location)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
         return None, parts, enough_is_known(fit.information, "item" if layout.binary else "threshold")
-    return Prior(layout, near, 0.0 if layout.binary else start.alpha, offsets, plan.estimated), parts, plan
+    return Prior(layout, near, 0.0 if layout.binary else alpha, offsets, plan.estimated), parts, plan
 
 
 def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> Regularization:
@@ -275,7 +266,7 @@ def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: M
 def estimate(
     fit: TakingPart,
     plan: Regularization,
-    start: Start,
+    solved: Solved,
     found: Newton,
     parts: Ints,
     weights: Floats | None,
@@ -286,17 +277,18 @@ def estimate(
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
     rest, layout, known, kept, mask = fit.rest, found.point.layout, fit.known, fit.kept, fit.mask
-    method = chosen_method(rest, start.contraction) if se == "auto" else se
+    passes, solver, contraction = solved
+    method = chosen_method(rest, contraction) if se == "auto" else se
     errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
     matrices = matrix = None
     if method != "none":
         tell(f"standard errors ({method})")
     if method in ("dense", "information"):
-        single = start.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
+        single = contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
         matrices = Matrices.of(found, single=single)
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
-        errors, location = standard_errors(found, method, start.contraction, seed)
+        errors, location = standard_errors(found, method, contraction, seed)
     if known is not None and known.errors is not None and method != "none":
         more = known.passed_on(found, mask, matrices, seed)
         if matrix is None:
@@ -324,13 +316,13 @@ def estimate(
     if found.move > CLOSE:
         what = "the conditional likelihood"
         findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    if start.contraction > SLOW and known is None:
+    if contraction > SLOW and known is None:
         findings += slow_mixing(fit.design, rest, kept, method)
     made = Estimate(
         with_missing(beta, mask),
         with_missing(errors, mask),
         fit.design.status,
-        start.passes + found.evaluations,
+        passes + found.evaluations,
         found.move,
         item_se=with_missing(location, kept),
         covariance=None if matrix is None else with_missing(matrix, mask),
@@ -338,8 +330,8 @@ def estimate(
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
-        solver=start.solver,
-        contraction=start.contraction,
+        solver=solver,
+        contraction=contraction,
     )
     return made if known is None else known.beside(made, fit, found, matrices)
 
