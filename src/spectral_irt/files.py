@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def all_or_nothing(
     inputs: Iterable[str | Path] = (),
     folders: Sequence[Path] = (),
     stale: Sequence[Path] = (),
-    last: Callable[[], object] = lambda: None,
+    last: Callable[[], object] | None = None,
 ) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
@@ -61,12 +62,12 @@ def all_or_nothing(
     is a result that did not come about: what was in its place is stale. `stale` files go when the new ones come. `last`
     is done when all drafts are complete and writes the banks in `folders`; if it fails, no draft takes its place."""
     refuse_inputs([*targets, *stale, *folders], inputs)
-    if len({os.path.realpath(target) for target in targets}) < len(targets):
+    if len(set(map(os.path.realpath, targets))) < len(targets):
         raise OptionError("two results would go to the same file; give each a name of its own.")
     made: list[Path] = []
     drafts: list[Path] = []
     try:
-        for directory in {target.parent for target in targets}:
+        for directory in set(map(attrgetter("parent"), targets)):
             remove_leftovers(directory)
         for folder in folders:
             near = next(above for above in (folder.absolute(), *folder.absolute().parents) if above.exists())
@@ -85,18 +86,19 @@ def all_or_nothing(
                 drafts.append(draft_beside(target))
                 drafts[-1].open("xb").close()
         yield drafts
-        complete = {target: draft for draft, target in zip(drafts, targets, strict=True) if draft.exists()}
-        for target, draft in complete.items():
-            with naming(target), draft.open("rb") as file:
+        draft_of = dict(zip(targets, drafts, strict=True))
+        for target, draft in draft_of.items():
+            with naming(target), suppress(FileNotFoundError), draft.open("rb") as file:
                 os.fsync(file.fileno())  # some file systems complain of lack of space only now
         before = len(written)
-        last()
+        if last is not None:
+            last()
         with uninterrupted():
-            for target in (*complete, *stale, *(target for target in targets if target not in complete)):
+            for target in (*targets, *stale):
                 done = listed(map(str, written[before:]))
                 with naming(target, f"{done} had been written before." if done else "Nothing was written."):
-                    if target in complete:
-                        os.replace(complete[target], target)
+                    if target in draft_of and draft_of[target].exists():
+                        os.replace(draft_of[target], target)
                         written.append(target)
                     else:
                         _remove(target)
@@ -128,16 +130,17 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+STOPS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}  # Windows has no SIGHUP
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """No signal stops the block, which is meant for moments: what it would have stopped is done."""
-    before = {}
+    before: dict[int, Any] = {}
     try:
         if threading.current_thread() is threading.main_thread():
-            before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOPS}
+            for stop in STOPS:
+                before[stop] = signal.signal(stop, signal.SIG_IGN)
         yield
     finally:
         for stop, handler in before.items():
@@ -179,11 +182,12 @@ def remove_leftovers(directory: Path) -> None:
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
     """An error when a result would take the place of something that is being read, under whatever name it goes. Inputs
     may be patterns; a folder stands for itself and for the files in it."""
-    named = [os.path.expanduser(one) for one in inputs]
-    meant = [path for one in named for path in ([one] if os.path.lexists(one) else glob.glob(one, recursive=True))]
-    read = {key: path for one in meant for path, key in _keys(Path(one))}
+    read: dict[tuple[int, int], Path] = {}
+    for one in map(os.path.expanduser, inputs):
+        for path in [one] if os.path.lexists(one) else glob.glob(one, recursive=True):
+            read.update(_keys(Path(path)))
     for output in outputs:
-        for _, key in _keys(output):
+        for key, _ in _keys(output):
             if key in read:
                 raise OutputError(
                     f"the results would replace {str(read[key])!r}, which is being read; choose another place. Nothing "
@@ -207,15 +211,15 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
         )
 
 
-def _keys(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+def _keys(path: Path) -> Iterator[tuple[tuple[int, int], Path]]:
     """What is the same for all names of a file; for a folder, of the files in it too."""
     with suppress(OSError, ValueError):
         found = path.stat()
-        yield path, (found.st_dev, found.st_ino)
+        yield (found.st_dev, found.st_ino), path
         for inner in path.iterdir() if path.is_dir() else ():
             with suppress(OSError):
                 found = inner.stat()
-                yield inner, (found.st_dev, found.st_ino)
+                yield (found.st_dev, found.st_ino), inner
 
 
 @contextmanager

@@ -70,15 +70,17 @@ def _cells(values: NDArray[Any], *, text: bool = False) -> list[Any]:
 
 
 def _mixed(values: NDArray[Any]) -> bool:
-    return len({type(cell) for cell in values if cell is not None}) > 1
+    return len(set(map(type, values.tolist())) - {type(None)}) > 1
 
 
 def frame_of(columns: AnyColumns) -> pl.DataFrame:
     """The columns as a polars frame; labels of mixed kinds become text, NaN becomes null."""
     import polars as pl
 
-    plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
-    return pl.DataFrame([pl.Series(name, values, nan_to_null=True) for name, values in plain.items()])
+    series = []
+    for name, values in columns.items():
+        series.append(pl.Series(name, _cells(values) if values.dtype == object else values, nan_to_null=True))
+    return pl.DataFrame(series)
 
 
 def write_csv(path: Path, columns: AnyColumns) -> None:
@@ -86,27 +88,26 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
     Long tables are written in pieces, so that no second copy of them is ever in memory."""
     import polars as pl
 
-    def texts(frame: pl.DataFrame) -> list[str]:
-        return [name for name, kind in frame.schema.items() if kind == pl.String]
-
-    split = any(
-        frame[name].str.contains(SEPARATORS).any()
-        for frame in pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"})
-        for name in texts(frame)
-    )
+    split = False
+    for frame in pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"}):
+        for text in frame.select(pl.col(pl.String)):
+            split = split or bool(text.str.contains(SEPARATORS).any())
     with path.open("wb") as file:
         for k, frame in enumerate(pieces(columns)):
-            risky = [name for name in texts(frame) if frame[name].str.contains(RUNS.pattern).any()]
-            if risky:
-                frame = frame.with_columns(pl.col(risky).map_elements(guarded, return_dtype=pl.String))
+            for text in frame.select(pl.col(pl.String)):
+                if text.str.contains(RUNS.pattern).any():
+                    frame = frame.with_columns(text.map_elements(guarded, return_dtype=pl.String))
             frame.write_csv(file, quote_style="non_numeric" if split else "necessary", include_header=k == 0)
 
 
 def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
     """The frame of the columns, some rows at a time; what is text in one piece is text in all."""
-    long = {name: values for name, values in columns.items() if values.dtype == object and len(values) > PIECE}
-    mixed = [name for name, values in long.items() if _mixed(values)]
-    for start in range(0, max(map(len, columns.values()), default=0) or 1, PIECE):
+    n = max(map(len, columns.values()), default=0)
+    if n <= PIECE:
+        yield frame_of(columns)
+        return
+    mixed = [name for name, values in columns.items() if values.dtype == object and _mixed(values)]
+    for start in range(0, n, PIECE):
         rows = {name: values[start : start + PIECE] for name, values in columns.items()}
         yield frame_of(rows | {name: np.array(_cells(rows[name], text=True), dtype=object) for name in mixed})
 
@@ -126,9 +127,9 @@ def json_text(record: Mapping[str, Any]) -> str:
 
 def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        return dict(zip(map(str, value), map(plain, value.values()), strict=True))
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return list(map(plain, value))
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, float):
