@@ -16,7 +16,7 @@ from typing import Any
 from spectral_irt.errors import Finding, ReadError
 from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, no_samples, number
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.text_pieces import ZstdStream, whole
+from spectral_irt.reading.text_pieces import whole
 
 NAME = "inspect_ai"
 VERSIONS = (2, 3)
@@ -133,4 +133,4 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
     if packed:
         info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
     with archive.open(info) as opened:
-        return json.loads(whole(ZstdStream(opened) if packed else opened, file))
+        return json.loads(whole(opened, packed, file))

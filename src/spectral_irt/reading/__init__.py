@@ -260,8 +260,9 @@ def scoring_of(
     **options: Any,
 ) -> Scoring:
     """How to score, every option checked; undecided where no option says whether answers are ordered."""
-    graded = unused is not None or any(several(options.get(name)) for name in ("recode", "reverse", "span", "groups"))
-    scored = key is not None or any(options.get(name) is not None for name in ("correct", "threshold", "above_mean"))
+    graded = unused is not None or any(map(several, map(options.get, ("recode", "reverse", "span", "groups"))))
+    correct, threshold, above_mean = map(options.get, ("correct", "threshold", "above_mean"))
+    scored = not (key is correct is threshold is above_mean is None)
     undecided = ordered is None and not (graded or scored)
     options |= {"ordered": undecided or graded if ordered is None else ordered, "unused": unused or "collapse"}
     if key is not None and not isinstance(key, Mapping):

@@ -134,10 +134,7 @@ def open_table(file: File) -> Table:
     columns = list(map(unguarded, columns)) if "'" in header else columns
     check_header(file.name, columns, "its first line" if not titles else "the line below the title")
     text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
-    start = pl.Series([], dtype=pl.String)
-    for start, _ in text.cells(HEAD_BYTES):
-        if len(start):
-            break
+    start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
     notes = text_pieces.notes_on_encoding(file)
     if titles:
         shown = listed([record.strip(separator + ' \r\n"') for record in records[:titles]])
@@ -150,10 +147,8 @@ def _find_header(file: File, records: Sequence[str]) -> tuple[int, str]:
     """How many of the first records are titles above the header, and what separates the values."""
     tabbed = {".tsv", ".tab"}.intersection(map(str.lower, file.path.suffixes))
     separators = ("\t",) if tabbed else SEPARATORS
-    n_values = np.empty((len(records), len(separators)), dtype=np.int64)
-    for k, record in enumerate(records):
-        n_values[k] = list(map("".join(record.split('"')[::2]).count, separators))  # outside quotation marks
-    n_values += 1
+    outside_marks = ["".join(record.split('"')[::2]) for record in records]
+    n_values = 1 + np.array([list(map(text.count, separators)) for text in outside_marks])
     last, alike = n_values[-1], (n_values == n_values[-1]).sum(axis=0)
     # 1,00;0,50 has more commas than semicolons, but the header has not.
     ranks = list(zip((last > 1).tolist(), alike.tolist(), last.tolist(), strict=True))

@@ -165,12 +165,11 @@ def choose_columns(
 ) -> tuple[Sequence[int], Mapping[str, Held], str]:
     """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
     with what each holds; and what the items hold."""
-    key = options.scoring.key
-    if options.items or key:
-        names = [table.columns[k] for k in candidates]
-        if options.items:
-            return list(compress(candidates, named(options.items, names))), {}, ""
-        if (kept := positions(names, key or ()) >= 0).any():
+    if options.items:
+        return list(compress(candidates, named(options.items, [table.columns[k] for k in candidates]))), {}, ""
+    if key := options.scoring.key:
+        kept = positions([table.columns[k] for k in candidates], key) >= 0
+        if kept.any():
             return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
     out, suspects = _attributes(table, candidates)
     rest, sums = sorted(set(candidates).difference(out)), list[int]()

@@ -9,6 +9,7 @@ import itertools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -122,10 +123,9 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     total = max(file.path.stat().st_size, 1)
     try:
         with open(file.path, "rb") as packed:
-            stream: Any = packed
-            if file.compression is not None:
-                stream = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
-            while data := stream.read(size):
+            stream: Any = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else packed
+            pieces = iter(partial(stream.read, size), b"")
+            for data in unpacked_zstd(packed, size) if file.compression == "zst" else pieces:
                 yield data, min(packed.tell() / total, 1.0)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         what = f"{file.name} cannot be unpacked: {error}."
@@ -235,9 +235,9 @@ def notes_on_encoding(file: File) -> tuple[Finding, ...]:
     return (Finding("encoding", "note", f"{file.name} was read as {shown.upper()}, as its first bytes show."),)
 
 
-def whole(stream: Any, name: str) -> bytes:
-    """All that a packed stream unpacks to, if memory is meant to hold that."""
-    data: bytes = stream.read(MAX_UNPACKED + 1)
+def whole(stream: Any, zstd: bool, name: str) -> bytes:
+    """All that a stream holds, perhaps packed by zstd, if memory is meant to hold that."""
+    data: bytes = next(unpacked_zstd(stream, MAX_UNPACKED + 1)) if zstd else stream.read(MAX_UNPACKED + 1)
     check_unpacked(len(data), name)
     return data
 
@@ -248,31 +248,23 @@ def check_unpacked(n_bytes: int, name: str) -> None:
         raise ReadError(f"{name} unpacks to more than {size}; save it as CSV or Parquet, which are read in pieces.")
 
 
-class ZstdStream:
-    """What is packed by zstd in an open file; an EOFError where it was cut short, a zlib.error where it is damaged."""
+def unpacked_zstd(packed: Any, size: int) -> Iterator[bytes]:
+    """What is packed by zstd in an open file, in pieces of about so many bytes; an EOFError where it was cut short, a
+    zlib.error where it is damaged."""
+    import zstandard
 
-    def __init__(self, packed: Any) -> None:
-        import zstandard
-
-        self._packed, self._rest, self._damaged = packed, b"", zstandard.ZstdError
-        self._new = zstandard.ZstdDecompressor().decompressobj
-        self._frame = self._new()
-
-    def read(self, size: int, /) -> bytes:
-        """About so many bytes, none at the end."""
-        found, n = [], 0
-        while n < size:
-            data = self._rest or self._packed.read(1024)  # of which no more than 32 MB can come
-            if not data:
-                if not self._frame.eof:
-                    raise EOFError("it ends in the middle")
-                break
-            if self._frame.eof:
-                self._frame = self._new()
-            try:
-                found.append(self._frame.decompress(data))
-            except self._damaged as error:
-                raise zlib.error(str(error)) from None
-            self._rest = self._frame.unused_data
-            n += len(found[-1])
-        return b"".join(found)
+    new = zstandard.ZstdDecompressor().decompressobj
+    frame, rest, found = new(), b"", bytearray()
+    while data := rest or packed.read(1024):  # of which no more than 32 MB can come
+        frame = new() if frame.eof else frame
+        try:
+            found += frame.decompress(data)
+        except zstandard.ZstdError as error:
+            raise zlib.error(str(error)) from None
+        rest = frame.unused_data
+        if len(found) >= size:
+            yield bytes(found)
+            found.clear()
+    if not frame.eof:
+        raise EOFError("it ends in the middle")
+    yield bytes(found)

@@ -107,21 +107,20 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
     people, facets = options.people, options.facets
-    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
-        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
-    options = replace(options, ignore=(*options.ignore, *people, *facets))
-    found: list[tuple[Table, Long | Wide]] = []
     for table in tables:
         for role, names in (("people", people), ("facet", facets)):
             for name in names:
                 table.position(role, name)
-        table = table.without_second_header()
-        found.append((table, find_layout(table, options)))
+    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
+        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
+    options = replace(options, ignore=(*options.ignore, *people, *facets))
+    tables = list(map(Table.without_second_header, tables))
+    found = [(table, find_layout(table, options)) for table in tables]
     if facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, facets) for one in found], options, options.scoring)
 
     def by_every_row() -> Laid:  # a column of a wide table may be unlike the others further down
-        return [(table, find_layout(table, options, every_row=True)) for table, _ in found]
+        return [(table, find_layout(table, options, every_row=True)) for table in tables]
 
     try:
         made = of_either_kind(partial(_scored_tables, found, options), options.scoring)
@@ -157,9 +156,8 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
             check_named(options.items, [name for table, _ in found for name in table.columns], options.source)
         responses = WideBuilder(tables[Wide], options, about).responses()
     people = None if about is None else about.people(responses.persons)
-    notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
-    every = (*notes, *responses.notes)
-    return replace(responses, people=people, frame_kind=options.frame_kind, notes=every)
+    notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item"), *responses.notes]
+    return replace(responses, people=people, frame_kind=options.frame_kind, notes=tuple(notes))
 
 
 def _alike(labels: Labels, kind: str) -> list[Finding]:

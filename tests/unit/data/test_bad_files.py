@@ -22,7 +22,7 @@ from spectral_irt.errors import OptionError, ReadError, ResponseValueError, Spec
 from spectral_irt.reading import csv as csv_text
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
-from spectral_irt.reading.text_pieces import ZstdStream, whole
+from spectral_irt.reading.text_pieces import whole
 
 WIDE = "id,q1,q2\na,1,0\nb,0,1\n"
 LONG = "person,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
@@ -384,9 +384,9 @@ def test_blank_lines_between_records(tmp_path):
 def test_zstd_is_unpacked_by_streams():
     table = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for k in range(2000))
     packed = zstandard.ZstdCompressor().compress(table)
-    assert whole(ZstdStream(io.BytesIO(packed + packed)), "two frames") == 2 * table
+    assert whole(io.BytesIO(packed + packed), True, "two frames") == 2 * table
     with pytest.raises(EOFError):
-        whole(ZstdStream(io.BytesIO(packed[:-5])), "cut short")
+        whole(io.BytesIO(packed[:-5]), True, "cut short")
 
 
 @pytest.mark.parametrize("fill", [b"a", b","])
