@@ -93,12 +93,6 @@ def shell(script, **environment):
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60)
 
 
-def test_help_through_a_pipe():
-    done = shell("spectral-irt fit --help | cat")
-    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
-    assert not ARTIFACTS.search(done.stdout)
-
-
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_options_and_their_values(tmp_path):
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
