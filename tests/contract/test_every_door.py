@@ -139,14 +139,6 @@ def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path
     same(si.Responses.from_long(*zip(*long.rows(), strict=True), ordered=True), plain)
 
 
-def test_codes_for_missing_answers_are_no_categories() -> None:
-    table = np.array([[0, 1, 9], [1, 9, 0], [9, 1, 1], [1, 0, 0]])
-    with pytest.raises(ResponseValueError, match="If 9 means 'not answered'"):
-        si.read(table)
-    assert si.read(table, missing=9).thresholds.binary
-    assert si.read(pl.DataFrame(table, schema=["a", "b", "c"]), missing=9).thresholds.binary
-
-
 def test_scored_or_as_categories_answers_0_and_1_are_the_same_data() -> None:
     table = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
     one, other = (si.read(table, ordered=ordered) for ordered in (False, True))

@@ -246,7 +246,9 @@ def test_items_that_nobody_can_place_are_left_out_and_named(make, given, fit):
     assert np.isnan(more.se_[m:]).all()
     (left,) = [one for one in more.findings_ if one.code == "items_left_out"]
     assert set(left.items) - {m + 2} == {m, m + 1}
+    assert "extreme_items" not in [one.code for one in more.findings_]
     np.testing.assert_allclose(more.difficulty_[:m], fit.difficulty_, atol=1e-3)
+    np.testing.assert_allclose(more.se_[:m], fit.se_, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", [name for name in WITHOUT_PRIOR if "mml" not in name and "rsm" not in name])

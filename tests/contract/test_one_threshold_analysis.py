@@ -175,18 +175,6 @@ def test_what_was_asked_is_what_is_kept():
     assert one is None or one is not other
 
 
-def test_columns_about_people_by_name():
-    table = pl.DataFrame({f"q{k}": column for k, column in enumerate(np.nan_to_num(answers()).astype(int).T)})
-    table = table.with_columns(pl.Series("sex", SEX), pl.Series("room", CLASS))
-    read = si.read(table, people=["sex", "room"])
-    study = si.ConditionalRasch().fit(read).analyse(read)
-    same(study.dif("sex").contrasts, study.dif(SEX).contrasts)
-    same(columns_of(study.group_means, "room"), {**columns_of(study.group_means, CLASS), "grouping": ["room"] * 9})
-    assert np.allclose(study.clustered("room").calibration.se, study.clustered(CLASS).calibration.se)
-    with pytest.raises(si.errors.OptionError, match="no column 'age' about people was read"):
-        study.dif("age")
-
-
 def test_only_what_users_ask_is_offered():
     offered = {name for name in dir(as_right_and_wrong(answers())) if not name.startswith("_")}
     assert not {name for name in offered if name.endswith("_columns")}

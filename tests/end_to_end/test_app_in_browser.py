@@ -11,6 +11,8 @@ import pytest
 
 from app_server import App
 from browser import Browser, axe, chromium
+from drawn import drawn
+from end_to_end.tables import wide
 from end_to_end.test_messy_files import LIKERT, MESSY
 
 pytestmark = [
@@ -43,14 +45,10 @@ def browser(app: App, chrome: Browser) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("answers") / "answers.csv"
     rng = np.random.default_rng(6)
-    right = rng.random((150, 10)) < 1 / (1 + np.exp(-(rng.normal(size=(150, 1)) - np.linspace(-1.5, 1.5, 10))))
-    lines = ["student,sex,visits," + ",".join(f"q{k}" for k in range(1, 11))]
-    for k, row in enumerate(right.astype(int).tolist()):
-        lines.append(f"s{k},{'fm'[k % 2]},{rng.integers(0, 2)}," + ",".join(map(str, row)))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    right = drawn(rng, rng.normal(size=(150, 1)) - np.linspace(-1.5, 1.5, 10))
+    people = {"student": [f"s{k}" for k in range(150)], "sex": ["f", "m"] * 75, "visits": rng.integers(0, 2, 150)}
+    return wide(tmp_path_factory.mktemp("answers") / "answers.csv", right, **people)
 
 
 def upload(browser: Browser, path: Path) -> None:
@@ -157,9 +155,8 @@ def test_a_messy_file_is_put_right_by_clicks(browser: Browser, kind: str, tmp_pa
             if (row.querySelector('th').textContent === 'couple') row.querySelector('select').value = 'unused'; })()"""
         browser.run(script)
     elif kind == "key on a second sheet":
-        assert browser.run("[...document.querySelectorAll('[name=key_sheet] option')].map((o) => o.textContent)")[
-            1:
-        ] == [*("Spring", "Answer key")]
+        sheets = browser.run("[...document.querySelectorAll('[name=key_sheet] option')].map((o) => o.textContent)")
+        assert sheets[1:] == ["Spring", "Answer key"]
         browser.run("document.querySelector('[name=key_sheet]').value = 'Answer key'")
     press(browser, "Look again with these choices")
     browser.wait(f"{READY} && document.querySelector('[data-busy]') !== null")

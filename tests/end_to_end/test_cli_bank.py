@@ -353,7 +353,7 @@ def test_items_without_a_difficulty_do_not_count(cli):
     assert set(column("s.csv", "n")) == {"9"}
     Path("bare.csv").write_text("person,q9\nann,1\n")
     cli.refused("score bare.csv --bank bank", "none of the items answered has a difficulty")
-    cli.refused("score new.csv --bank bank --largest-component", "is for a calibration")
+    cli.refused("score new.csv --bank bank --largest-component", "is for a calibration", "a common scale already")
 
 
 def test_one_person_under_the_population_of_the_bank(cli, bank):

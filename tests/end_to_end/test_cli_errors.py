@@ -18,25 +18,13 @@ from spectral_irt.analysis.folder import RESULTS
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 
 GOOD = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
-
-
-RUBBISH, ZIP = bytes(range(256)) * 20, b"PK\x03\x04" + bytes(100)
 TWICE = "person,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n"
 TURNED = "item,student1,student2,student3\nq1,1,0,1\nq2,0,1,1\nq3,1,1,0\n"
 FILES = [  # name and content of a file, and what is said: the place, then the remedy
     ("answers.csv", None, "'answers.csv'", "check the name"),
     ("a.csv", "", "a.csv is empty", "check"),
-    ("a.csv", "person,q1,q2\n", "a.csv has a header but no rows", "check"),
-    ("a.csv", RUBBISH, "a.csv", "binary", "check"),
-    ("a.parquet", RUBBISH, "a.parquet is not a Parquet file"),
-    ("a.parquet", b"PAR1" + bytes(100), "a.parquet cannot be read", "again"),
-    ("a.csv", ZIP, "a.csv", "Unpack it first"),
-    ("a.xlsx", ZIP, "a.xlsx cannot be read as a workbook", "fetch it again"),
-    ("a.data", GOOD, "the ending '.data'", "Rename"),
     ("sub/a.data", GOOD, "is a directory", "name files"),
-    ("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),
     ("a.csv", "person,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
-    ("a.csv", 'person,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
     ("a.csv", "q1,q2\n1,0\n5,1\n0,5\n7,1\n", "column 'q1', row 2 holds 5", "3 such values: 5, 7", "--threshold"),
     ("a.csv", "q1,q2\n1,0\n9,1\n0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"),
     ("a.csv", "person,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
@@ -45,9 +33,6 @@ FILES = [  # name and content of a file, and what is said: the place, then the r
     ("a.csv", "person,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
     ("a.csv", "person,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
     ("a.csv", b"person,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"),
-    ("a.csv", GOOD.encode("utf-16")[:-1], "a.csv: line", "not text in the encoding utf-16"),
-    ("a.csv", "person,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
-    ("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
     ("a.csv", TWICE, "('a', 'q1')", "--duplicates first or last"),
     ("a.csv", "person,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"),
     ("a.csv", TURNED, "a row for each item ('q1', 'q2', 'q3', ...)", "--layout items-in-rows"),
@@ -117,7 +102,10 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --skip persons --ability eap", "--ability", "--skip persons"),
     ("fit good.csv --seed 3", "--seed", "--ability pv"),
     ("simulate -o new.csv --items 5 --p 0.5", "--p", "takes no parameters"),
-    ("score good.csv --bank b --largest-component", "--largest-component", "a bank has a common scale already"),
+    ("fit good.csv --title x", "--title and --author are for a report; say where with --report FILE."),
+    ("fit good.csv --list-persons", "--list-persons lists people in a report; say where with --report FILE."),
+    ("fit good.csv --report r.html --list-persons --skip persons", "leave out --skip persons"),
+    ("fit good.csv --report bank/r.html --bank bank", "a bank has a folder of its own"),
     # Places that clash, that are empty, and names that are too long.
     ("fit good.csv --report r.html -o r.html", "-o names a folder, or a workbook"),
     ("fit good.csv -o out --report out/fit.json", "fit.json"),
@@ -166,8 +154,6 @@ def test_what_is_refused_is_said_in_a_line(cli, good, line, says):
     Path("anchors.csv").write_text("item,difficulty\nq1,0\n")
     Path("cut.packed").write_bytes(b"SIRTPACK")
     Path("apart.csv").write_text("person,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n")
-    if "--bank b " in line:
-        cli.ok("fit good.csv --bank b")
     commands, _, options = line.partition(" ")
     for command in commands.split("/"):
         cli.refused(f"{command} {options}", *says)

@@ -19,7 +19,6 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.model_tests import score_split
 from split import in_blocks
 
@@ -134,10 +133,6 @@ def test_labels_are_matched_once():
     assert fit.analyse(other).responses.items.tolist() == lsat.items.tolist()
     for ask in (lambda study: study.item_fit(), lambda study: study.reliability().to_dict()):
         assert str(ask(fit.analyse(other))) == str(ask(fit.analyse(lsat)))
-    strange = Responses.from_wide(lsat.to_dense(), items=[*"abcd", "item5"])
-    with pytest.raises(OptionError, match=r"4 items are not in the calibration: 'a', 'b', 'c', 'd'.*ignore_unknown"):
-        fit.analyse(strange)
-    assert set(fit.analyse(strange, ignore_unknown=True).persons()["n"]) == {1}
 
 
 def test_residuals_are_answers_minus_expectations():

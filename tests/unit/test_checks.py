@@ -32,7 +32,6 @@ def test_with_a_dozen_answers_an_item_misfit_cannot_be_seen():
     assert "About" in note.remedy
 
 
-@pytest.mark.slow
 def test_detectable_misfit_is_detected_four_times_in_five():
     """The error of the infit under the model is that of simulation, so that the limit means what it says."""
     beta = np.linspace(-1.5, 1.5, 15)
@@ -89,7 +88,6 @@ def test_slight_misfit_is_said_and_does_not_matter():
     assert verdict(np.full(2, 1e-9), infit - 1, infit)["misfit"].tolist() == ["", "underfit"]
 
 
-@pytest.mark.slow
 def test_bootstrap_counts_what_chance_puts_outside():
     study = study_of(si.simulate.rasch(400, 40, seed=3).responses)
     text = study.checks(study.parts(fit=True, bootstrap=60)).sentence()
@@ -102,7 +100,6 @@ def test_bootstrap_counts_what_chance_puts_outside():
     assert np.all(columns["misfit_p"][columns["misfit"] == ""] >= 0.01)
 
 
-@pytest.mark.slow
 def test_the_benchmark_on_fewer_data_sets(monkeypatch):
     """The trouble is named in every one of 8 data sets, and 60 good ones have 5% alarms, at most 5% + 3 errors."""
     monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
@@ -119,7 +116,6 @@ def test_the_benchmark_on_fewer_data_sets(monkeypatch):
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
 
 
-@pytest.mark.slow
 def test_unequal_slopes_of_ordered_answers_are_found_and_equal_ones_are_not():
     rng = np.random.default_rng(3)
     theta, slope = rng.normal(0, 1.3, (1000, 1)), np.tile([0.4, 1.0, 1.8, 1.0], 2)

@@ -5,17 +5,9 @@ import polars as pl
 import pytest
 from scipy import optimize
 
+import spectral_irt as si
 from dense_ordered import categories, conditional
-from spectral_irt import (
-    Analysis,
-    ConditionalPartialCredit,
-    ConditionalRasch,
-    Responses,
-    SpectralPartialCredit,
-    SpectralRasch,
-    read,
-    simulate,
-)
+from spectral_irt import Responses, simulate
 from spectral_irt.bank import to_bank
 from spectral_irt.errors import BankError, OptionError, ResponseValueError
 from spectral_irt.persons.abilities import abilities
@@ -26,7 +18,7 @@ THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2
 @pytest.fixture(scope="module")
 def study():
     data = simulate.partial_credit(300, thresholds=THRESHOLDS, design="sampled", p=0.8, seed=2)
-    return SpectralPartialCredit().fit(data.responses).analyse(data.responses)
+    return si.SpectralPartialCredit().fit(data.responses).analyse(data.responses)
 
 
 def moments(theta, seen, beta):
@@ -66,7 +58,7 @@ def test_abilities_solve_their_equations(study):
 def test_conditional_fit_is_that_of_the_definition():
     rng = np.random.default_rng(0)
     data = simulate.partial_credit(60, thresholds=THRESHOLDS[:4], ability=rng.normal(size=60), seed=3)
-    study = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)
+    study = si.ConditionalPartialCredit().fit(data.responses).analyse(data.responses)
     beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.layout.max_score)[:-1])
     square, variance, z = np.zeros(4), np.zeros(4), np.zeros(4)
     n = 0
@@ -87,7 +79,7 @@ def test_conditional_fit_is_that_of_the_definition():
 def test_conditional_infit_under_the_model():
     """Mean 1.00, standardized form standard normal."""
     data = [simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=k).responses for k in range(60)]
-    found = [ConditionalPartialCredit().fit(each).analyse(each)._conditional() for each in data]
+    found = [si.ConditionalPartialCredit().fit(each).analyse(each)._conditional() for each in data]
     z, n = np.array([each["infit_z"] for each in found]), 60 * 7
     assert abs(np.nanmean([each["infit"] for each in found]) - 1) < 0.01
     assert abs(np.nanmean(z)) < 4 / np.sqrt(n)
@@ -114,7 +106,7 @@ def test_score_table_and_model(study):
 def test_others_are_scored_by_labels_and_codes():
     table = simulate.partial_credit(400, 4, categories=[4, 3, 3, 2], seed=3).responses.to_dense()
     coded = pl.DataFrame(table + 1, schema=["a", "b", "c", "d"])  # 1 to 4, 1 to 3, ...
-    fit = ConditionalPartialCredit().fit(coded)
+    fit = si.ConditionalPartialCredit().fit(coded)
     everyone = fit.analyse(coded)
     some = np.random.default_rng(0).permutation(400)[:7]
     few = coded[some].select("c", "a", "d", "b")
@@ -130,27 +122,27 @@ def test_others_are_scored_by_labels_and_codes():
 def test_two_categories_that_are_called_1_and_2_are_matched_by_their_codes():
     """Alone, somebody with every answer in one category has the lowest or the highest score by the code of it."""
     x = simulate.rasch(300, 6, seed=2).responses.to_dense()
-    fit, plain = SpectralPartialCredit().fit(x + 1), SpectralRasch().fit(x)
+    fit, plain = si.SpectralPartialCredit().fit(x + 1), si.SpectralRasch().fit(x)
     assert fit.calibration_.codes.tolist() == [[1, 2]] * 6
-    np.testing.assert_array_equal(Analysis(fit.calibration_, x + 1).abilities().score, x.sum(axis=1))
+    np.testing.assert_array_equal(si.Analysis(fit.calibration_, x + 1).abilities().score, x.sum(axis=1))
     bank = fit.analyse(x + 1).to_bank()
     for code, score in ((1, 0), (2, 6)):
         row = np.full((1, 6), float(code))
         for given in (row, Responses.from_wide(row, ordered=True)):
-            assert Analysis(fit.calibration_, given).abilities().score.tolist() == [score]
+            assert si.Analysis(fit.calibration_, given).abilities().score.tolist() == [score]
             assert bank.score(given)["score"].to_list() == [score]
     ones = Responses.from_wide(np.ones((1, 6)), ordered=True)
     assert plain.analyse(ones).abilities().score.tolist() == [6]
     assert plain.analyse(x).to_bank().score(ones)["score"].to_list() == [6]
     for calibration, other in ((fit.calibration_, x), (plain.calibration_, Responses.from_wide(x + 1, ordered=True))):
         with pytest.raises(ResponseValueError, match="in a category that nobody used at calibration"):
-            Analysis(calibration, other)
+            si.Analysis(calibration, other)
 
 
 def test_others_keep_what_is_known_about_them():
     table = pl.DataFrame(simulate.partial_credit(200, 3, categories=3, seed=1).responses.to_dense(), schema=list("abc"))
     others = table.select(pl.Series("sex", ["f", "m"] * 100), "c", "b", "a")
-    study = SpectralPartialCredit().fit(table).analyse(read(others, people=["sex"], ordered=True))
+    study = si.SpectralPartialCredit().fit(table).analyse(si.read(others, people=["sex"], ordered=True))
     assert study.group_means("sex")["group"].to_list() == ["f", "m"]
 
 
@@ -161,9 +153,9 @@ def test_what_is_for_right_and_wrong_answers_refuses_ordered_ones(study):
     with pytest.raises(OptionError, match="category_probability"):
         study.calibration.probability([0.0])
     answers = simulate.rasch(300, 4, seed=1).responses
-    bank = to_bank(ConditionalRasch().fit(answers), answers)
+    bank = to_bank(si.ConditionalRasch().fit(answers), answers)
     ordered = simulate.partial_credit(50, 4, categories=3, seed=1).responses
     with pytest.raises(BankError, match="more than two categories"):
         bank.score(ordered)
     with pytest.raises(ResponseValueError, match="a category that nobody used at calibration"):
-        ConditionalRasch().fit(answers).analyse(ordered).persons()
+        si.ConditionalRasch().fit(answers).analyse(ordered).persons()

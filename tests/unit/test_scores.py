@@ -130,13 +130,6 @@ def test_maximum_likelihood_by_score_is_that_of_erm(name):
         np.testing.assert_allclose(mine, other, rtol=0, atol=1.1e-3)
 
 
-def test_warm_estimates_by_score_are_gold():
-    theirs, answers = gold.said("cml_gold")["test15"], gold.answers("test15")
-    table = ConditionalRasch(se="none").fit(answers).analyse(answers).scores()
-    np.testing.assert_allclose(table["ability"], theirs["theta_wle"], atol=1e-6)
-    np.testing.assert_allclose(table["se"], theirs["se_information_at_wle"], atol=1e-6)
-
-
 @pytest.fixture(scope="module")
 def careless():
     """People who follow the model, and five who know the hard items only."""

@@ -12,8 +12,6 @@ from spectral_irt.errors import OptionError
 from spectral_irt.reading import wide_builder
 
 _ = None
-
-
 TABLE = [
     [1, _, 0, 1, _],  # omitted, and not reached
     [_, _, _, _, _],  # absent
@@ -21,8 +19,6 @@ TABLE = [
     [_, _, 0, _, _],
     [1, 9, 0, _, 9],  # 9: not on the form
 ]
-
-
 NAMES = [f"q{k}" for k in range(5)]
 OMITTED, REACHED = [1, 2, 0, 0, 0], [0, 0, 0, 2, 2]  # and with 9 missing: one more of each
 BOTH = {"omitted": "wrong", "not_reached": "wrong"}

@@ -25,8 +25,6 @@ from spectral_irt.reading.item_columns import says_attribute
 
 # Any text but the lone surrogates, which no UTF-8 file can hold.
 anything = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
-
-
 awkward = st.sampled_from(
     [
         *["^q.*$", "*", "a,b", 'say "x"', "'", "two\nlines", "two\r\nlines", "\r", " ", " x ", "\t", "<b>&amp;</b>"],
@@ -34,21 +32,13 @@ awkward = st.sampled_from(
         *["NA", "nan", "null", "0", "1", "007", "7", "-1", "1e3"],
     ]
 )
-
-
 # An item called "class" is taken for an attribute of the person, unless it is asked for.
 labels = st.lists(
     (anything | awkward).filter(lambda text: not says_attribute(text)), min_size=2, max_size=6, unique=True
 )
-
-
 # A person called NA, or by white space alone, has no name, which is refused.
 names = (anything | awkward).filter(lambda text: text.strip() not in NOT_ANSWERED)
-
-
 people = st.lists(names, min_size=2, max_size=6, unique=True)
-
-
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -155,8 +145,6 @@ def test_what_means_no_answer_means_no_group(nothing):
 
 
 ANSWERS = datasets.load_lsat().to_dense()
-
-
 NUMBERS, TEXTS = [1, 2, 3, 4, 5], ["1", "2", "3", "4", "5"]
 
 

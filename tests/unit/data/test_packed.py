@@ -240,25 +240,7 @@ def test_an_option_without_a_name_and_an_item_twice(keyed, file):
             open_responses(file)
 
 
-HOSTILE = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2**31,
-    2**63,
-    10**30,
-    1.5,
-    float("inf"),
-    float("nan"),
-    "",
-    "NA",
-    "\ud800",
-    [],
-    [[]],
-    {},
-]
+HOSTILE = [None, True, -1, 0, 1, 2**31, 2**63, 10**30, 1.5, np.inf, np.nan, "", "NA", "\ud800", [], [[]], {}]
 
 
 def mutated(rng, parts, record):

@@ -76,6 +76,7 @@ def test_they_are_asked_for_by_name():
         lambda sex, school: study.dif(sex).items,
         lambda sex, school: {"se": study.clustered(school).calibration.threshold_se},
         lambda sex, school: {"p": study.model_test(sex).p},
+        lambda sex, school: {"mean": study.group_means(school)["mean"]},
         lambda sex, school: {"b": si.MarginalRasch().fit(data, groups=sex).difficulty_},
     ):
         named, given = ask("sex", "class"), ask(SEX, ABOUT["class"])

@@ -16,18 +16,10 @@ from spectral_irt.reading import text_pieces as raw
 from spectral_irt.reading import wide_builder as wide_tables
 
 NAN = float("nan")
-
-
 PERSONS = ["zoe", "ann", "bob", "eve"]
-
-
 ITEMS = ["q2", "q10", "q1"]
-
-
 # Eve answered nothing, nobody answered q10 but Ann.
 TABLE = np.array([[1, NAN, 0], [0, 1, 1], [1, NAN, NAN], [NAN, NAN, NAN]])
-
-
 SORTED = TABLE[np.argsort(PERSONS)][:, np.argsort(ITEMS)]
 CELLS = {item: pl.Series(TABLE[:, k]).fill_nan(None).cast(pl.Int8) for k, item in enumerate(ITEMS)}
 WIDE = pl.DataFrame({"student": PERSONS, **CELLS})

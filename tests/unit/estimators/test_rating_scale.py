@@ -16,21 +16,6 @@ def table():
 
 
 @pytest.mark.parametrize("estimator", BOTH)
-def test_an_item_in_one_extreme_category_is_left_out_and_said(estimator, table):
-    odd = np.column_stack([table, np.full(80, 3.0), np.zeros(80)])
-    fit, without = estimator().fit(odd), estimator().fit(table)
-    assert fit.status_.tolist() == ["ok"] * 6 + ["all right", "all wrong"]
-    assert np.isnan(fit.difficulty_[6:]).all()
-    assert np.isnan(fit.se_[6:]).all()
-    # Such items change every score by the same number: the others are where they are without them.
-    np.testing.assert_allclose(fit.difficulty_[:6], without.difficulty_, atol=1e-3)
-    np.testing.assert_allclose(fit.se_[:6], without.se_, rtol=1e-3)
-    (said,) = [one for one in fit.findings_ if one.code == "items_left_out"]
-    assert said.items == (6, 7)
-    assert not [one for one in fit.findings_ if one.code == "extreme_items"]
-
-
-@pytest.mark.parametrize("estimator", BOTH)
 def test_an_item_that_only_extreme_scores_answer_otherwise_is_left_out(estimator, table):
     """Only the person who is lowest everywhere is lower than the top on the last item: nobody else differs on it."""
     odd = np.vstack([np.column_stack([table, np.full(80, 3.0)]), np.zeros(7)])

@@ -14,7 +14,6 @@ from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions
 from spectral_irt.inference.fit.mean_squares import item_statistics
-from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.abilities import abilities, with_severities
 
 
@@ -108,10 +107,8 @@ def test_agreement_of_raters_who_met(study):
 
 def test_what_is_said_of_a_facet_as_a_whole(study):
     """Separation, agreement of all pairs, people with one rater only, and fair averages of people: the record."""
-    from spectral_irt.analysis import Analysis
-
     calibration, responses, ability = study
-    ours = Analysis(calibration, responses)
+    ours = si.Analysis(calibration, responses)
     table, record = facet_table(calibration, responses, ability, "rater"), ours._facet_record()["rater"]
     mean, error = sum(table["severity"]) / 5, sum(se**2 for se in table["se"]) / 5
     variance = sum((one - mean) ** 2 for one in table["severity"]) / 4
@@ -215,9 +212,7 @@ def test_an_interaction_that_is_there_is_found_first():
     assert found["p_holm"][0] < 0.001
 
 
-def test_separation_and_findings():
-    apart = separation(np.array([-1.0, 0, 1]), np.array([0.5, 0.5, 0.5]))
-    assert (apart.reliability, apart.separation) == (pytest.approx(0.75), pytest.approx(3**0.5))
+def test_severe_raters_and_raters_of_few_ratings_are_named():
     meets = [[k % 4, (k + 1) % 4] for k in range(200)] + [[4, 0]]
     responses, *_ = simulated(meets, 2, 4, seed=3, severity=[-3.0, 1, 1, 1, 0])
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
