@@ -47,6 +47,8 @@ class Responses:
         The answers of whole people, packed; all that kernels see.
     items, persons : array of labels
         Item code `i` is `items[i]`; people are numbered through the blocks in order.
+    n_items, n_persons : int
+        How many there are.
     source, words, frame_kind : str, (str, str), str
         What the data are, what people and items are called in the file, and the dataframe library the data came in.
     raw, notes : RawAnswers, tuple of Finding

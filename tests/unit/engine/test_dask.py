@@ -84,9 +84,7 @@ def test_reading(engine, split, monkeypatch):
     here, there = si.read(split), si.read(split, client=engine)
     assert here.persons.tolist() == there.persons.tolist()
     assert here.digest() == there.digest()
-    monkeypatch.setattr(
-        "spectral_irt.data.responses.FETCHED", 0
-    )  # as if there were too many answers to fetch their codes
+    monkeypatch.setattr("spectral_irt.data.responses.FETCHED", 0)  # as if answers were too many to fetch their codes
     one, other = si.read(split, client=engine).digest(), si.read(split[::-1], client=engine).digest()
     assert one == other != here.digest()
 
