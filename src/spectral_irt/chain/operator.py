@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -162,7 +162,7 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
 
 
-# Anything with outflow rates d_i = sum_j Y_ij (`rates`) and an `inflow` (Y^T v)_i = sum_j v_j Y_ji, of one vector or of
+# Anything with rates d_i = sum_j Y_ij (`rates`) and an `inflow` (Y^T v)_i = sum_j v_j Y_ji, of one vector or of
 # the columns of a matrix, is a chain to the solver.
 Chain: TypeAlias = Any
 
@@ -180,16 +180,13 @@ class Part:
     at: Floats
 
     @classmethod
-    def under(cls, block: Block, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
-        """A block under this weighting, at these difficulties if it moves with them."""
-        right, wrong = halves = weighting.halves(block, len(beta))
+    def under(cls, of: Block | Part, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
+        """A block under this weighting, at these difficulties if it moves with them; or that of another part, in its
+        memory, which is used up."""
+        block = of.block if isinstance(of, Part) else of
+        halves = (of.right, of.wrong) if isinstance(of, Part) else weighting.halves(of, len(beta))
         weight, inverse_t = weighting.fill(block, beta, halves, thresholds)
-        return cls(block, weight, right, wrong, inverse_t, np.exp(beta))
-
-    def again(self, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
-        """The same block at other difficulties, in the memory of this part, which is used up."""
-        weight, inverse_t = weighting.fill(self.block, beta, (self.right, self.wrong), thresholds)
-        return replace(self, weight=weight, inverse_t=inverse_t, at=np.exp(beta))
+        return cls(block, weight, *halves, inverse_t, np.exp(beta))
 
     def beside(self, half: sparse.csr_array, side: int, thresholds: Thresholds) -> Floats:
         """a of the threshold before each entry (`side` -1) or after it (1), same person; 0 if it is of another item."""
@@ -205,11 +202,6 @@ class Part:
 def flow_in(part: Part, flow: Floats) -> Floats:
     won = part.right @ flow
     return onto_items(part.wrong, won * (part.weight if won.ndim == 1 else part.weight[:, None]))
-
-
-def flow_out(part: Part, to: Floats) -> Floats:
-    lost = part.wrong @ to
-    return onto_items(part.right, lost * (part.weight if lost.ndim == 1 else part.weight[:, None]))
 
 
 def total_rates(part: Part) -> Floats:
@@ -237,7 +229,7 @@ class ItemChain:
         self.rates: Floats = parts.sum(total_rates)
         if not thresholds.binary:
             self.same: Floats = parts.sum(same_item, thresholds)
-            rates = self.rates - self._ahead(self.same)
+            rates = self.rates - np.append(self.same[1:], 0.0)
             self.rates = np.where(rates > NOTHING * self.rates, rates, 0.0)
 
     @classmethod
@@ -245,11 +237,9 @@ class ItemChain:
         cls, responses: Responses, weighting: Weighting, beta: Floats | None = None, old: ItemChain | None = None
     ) -> ItemChain:
         """The chain under a weighting, at the difficulties `beta` if it moves with them; `old` gives its memory."""
-        thresholds = responses.thresholds
+        thresholds, of = responses.thresholds, responses.entries if old is None else old.parts
         beta = np.zeros(thresholds.n_entries) if beta is None else beta
-        if old is None:
-            return cls(responses.entries.prepare(Part.under, weighting, beta, thresholds), thresholds)
-        return cls(old.parts.prepare(Part.again, weighting, beta, thresholds), thresholds)
+        return cls(of.prepare(Part.under, weighting, beta, thresholds), thresholds)
 
     @classmethod
     def by_persons(cls, responses: Responses, shared: SharedSets) -> ItemChain:
@@ -272,13 +262,6 @@ class ItemChain:
             total[1:] -= (self.same if flow.ndim == 1 else self.same[:, None])[1:] * flow[:-1]
         return total
 
-    def outflow(self, to: Floats) -> Floats:
-        """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
-        total: Floats = self.parts.sum(flow_out, to)
-        if not self.thresholds.binary:
-            total -= self._ahead((self.same if to.ndim == 1 else self.same[:, None]) * to)
-        return total
-
     def matrix(self) -> Floats:
         """Y itself, m x m."""
         y: Floats = self.parts.sum(pair_rates)
@@ -286,10 +269,6 @@ class ItemChain:
             upper = np.flatnonzero(self.thresholds.below)
             y[upper - 1, upper] = 0.0
         return y
-
-    def _ahead(self, values: Floats) -> Floats:
-        """The value of the next threshold, 0 for the last one."""
-        return np.concatenate([values[1:], np.zeros_like(values[:1])])
 
 
 class TiedChain:

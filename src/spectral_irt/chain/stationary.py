@@ -201,10 +201,13 @@ class Rounds:
     chain: Chain = field(init=False)
 
     def solve(self) -> Stationary:
+        """Solve until nothing moves any more, with ties and ability weights taken anew at the same difficulties.
+
+        To settle the ties within fixed ability weights would make items that live by the prior swing.
+        """
         self.weighting = weighting_named(self.named)
         if self.rough and self.weighting.moving and self.responses.n_responses > MANY:
             self.weighting = replace(self.weighting, single=True)
-        self.least_rounds, self.most_rounds = (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.beta, self.passes = np.zeros(self.responses.thresholds.n_entries), 0
         self.current = PERSONS if self.weighting.moving else self.weighting
         self._prepare(self.current)
@@ -212,23 +215,16 @@ class Rounds:
             self._solve(ROUGH)  # where the first weights are taken
         elif self.plan.kind != "virtual item":
             return self._solve(self.tol)
-        return self._settle()
-
-    def _settle(self) -> Stationary:
-        """Solve until nothing moves any more, with ties and ability weights taken anew at the same difficulties.
-
-        To settle the ties within fixed ability weights would make items that live by the prior swing.
-        """
-        move = np.inf
-        for k in range(1, self.most_rounds + 1):
+        move, (least, most) = np.inf, (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
+        for k in range(1, most + 1):
             before, last_move = self.beta, move
             if self.weighting.moving:
                 self._prepare(self.weighting)
-            found = self._solve(self.tol if k >= self.least_rounds else ROUGH)
+            found = self._solve(self.tol if k >= least else ROUGH)
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
             # The next move is to this one about as this is to the last.
             share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1
-            if k >= self.least_rounds and move * share < SETTLED:
+            if k >= least and move * share < SETTLED:
                 break
         return found
 

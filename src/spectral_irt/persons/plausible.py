@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.ability import Run, cached_runs, posterior_density, posterior_moments
+from spectral_irt.ability import cached_runs, posterior_density, posterior_moments
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
@@ -99,21 +99,15 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thre
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        values[persons] = posterior_draws(run, mean[persons], sd, chance[persons])
-    return values
-
-
-def posterior_draws(run: Run, mean: Floats, sd: float, chance: Floats) -> Floats:
-    """Abilities at these points of each person's posterior distribution (0 to 1), people x draws."""
-    # Two nodes more than needed, for the cubics.
-    mode, width, heights = posterior_density(run, mean, sd, STEP, FALL, beyond=2)
-    heights[0] = np.zeros(len(mode))
-    nodes = np.stack([heights[k] for k in sorted(heights)], axis=1)
-    first = min(heights) + 1  # the node, counted from the mode, at which the first cell starts
-    values = np.empty_like(chance)
-    for start in range(0, len(mode), ROWS):
-        some = slice(start, start + ROWS)
-        values[some] = mode[some, None] + width[some, None] * quantiles(nodes[some], chance[some], first)
+        # Two nodes more than needed, for the cubics.
+        mode, width, heights = posterior_density(run, mean[persons], sd, STEP, FALL, beyond=2)
+        heights[0] = np.zeros(len(mode))
+        nodes = np.stack([heights[k] for k in sorted(heights)], axis=1)
+        first = min(heights) + 1  # the node, counted from the mode, at which the first cell starts
+        for start in range(0, len(mode), ROWS):
+            some = slice(start, start + ROWS)
+            place = quantiles(nodes[some], chance[persons[some]], first)
+            values[persons[some]] = mode[some, None] + width[some, None] * place
     return values
 
 

@@ -56,11 +56,6 @@ class Form:
     def max_score(self) -> int:
         return self.layout.n_entries
 
-    @property
-    def ends_are(self) -> tuple[str, str]:
-        """The lowest and the highest score in words."""
-        return ("nothing right", "everything right") if self.layout.binary else ("the lowest score", "the highest")
-
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
         form = self.take(self.known)
@@ -148,18 +143,16 @@ class Forms:
         return (Finding(code, "note", sentence, "persons.csv has everybody's ability."),)
 
 
-def find_forms(
-    responses: Responses, difficulty: Floats, *, fewest: int = FEWEST, shortest: int = SHORTEST, most: int = MOST
-) -> Forms:
+def find_forms(responses: Responses, difficulty: Floats) -> Forms:
     """The forms that these people answered; answers to items without a difficulty do not count.
 
-    So many people and items make a form, unless everybody answered the same; at most so many forms, those with most
+    Ten people and five items make a form, unless everybody answered the same; at most 100 forms, those with most
     people, as far as all tables together have no more than 20 million scores x items.
 
-    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, None], [None, 1, 0]])
-    >>> found = find_forms(answers, np.zeros(3), fewest=2, shortest=2)
+    >>> answers = Responses.from_wide([[1, 0, 1, 1, 0, None]] * 10 + [[None, 1, 0, 1, 1, 0]])
+    >>> found = find_forms(answers, np.zeros(6))
     >>> [items.tolist() for items in found.items], found.form.tolist()
-    ([[0, 1]], [0, 0, -1])
+    ([[0, 1, 2, 3, 4]], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1])
     """
     beta, layout = checked(responses, difficulty), responses.thresholds
     table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
@@ -167,10 +160,10 @@ def find_forms(
     first, sizes, which = distinct_keys(keys)
     long, answered = lengths[first], int(np.sum(lengths > 0))
     n_sets = int(np.sum(long > 0))
-    shared = np.flatnonzero((long > 0) & (((sizes >= fewest) & (long >= shortest)) | (n_sets == 1)))
+    shared = np.flatnonzero((long > 0) & (((sizes >= FEWEST) & (long >= SHORTEST)) | (n_sets == 1)))
     shared = shared[np.lexsort((first[shared], -sizes[shared]))]
     affordable = np.cumsum((long[shared] + 1.0) * long[shared]) <= CELLS
-    kept, known = shared[affordable][:most], np.isfinite(layout.mean(beta))
+    kept, known = shared[affordable][:MOST], np.isfinite(layout.mean(beta))
     found = []
     for place, items in zip(kept, items_of_people(responses, first[kept]), strict=True):
         own = items[known[items]]

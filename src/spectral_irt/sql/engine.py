@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from spectral_irt.chain.errors import products_of_persons, spread_of_persons
-from spectral_irt.chain.operator import Part, Weighting, flow_in, flow_out, pair_rates, total_rates
+from spectral_irt.chain.operator import Part, Weighting, flow_in, pair_rates, total_rates
 from spectral_irt.data import Finding, Responses, block
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, repeated
 from spectral_irt.data.design import evidence, sampled_sets, spread_marks
@@ -134,7 +134,12 @@ class DatabaseEngine(Engine):
         people = self.create("people", queries.PEOPLE, answers=answers)
         return Answers(answers, people, part.n_persons, len(kept))
 
-    def _under(self, part: Answers, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
+    def _under(self, part: Answers | Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
+        if isinstance(part, Weighed):  # at other difficulties
+            self.drop(part.weights)
+            if part.rows != part.of.answers:
+                self.drop(part.rows)
+            part = part.of
         if weighting.name in queries.FIXED_WEIGHTS:
             weights = self.create("weights", queries.FIXED_WEIGHTS[weighting.name], people=part.people)
             return Weighed(part, weights, part.answers, queries.ONE)
@@ -145,19 +150,12 @@ class DatabaseEngine(Engine):
         self.drop(abilities)
         return Weighed(part, weights, rows, queries.A)
 
-    def _again(self, part: Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
-        self.drop(part.weights)
-        if part.rows != part.of.answers:
-            self.drop(part.rows)
-        return self._under(part.of, weighting, beta)
-
-    def _flow(self, part: Weighed, values: Floats, start: int) -> Floats:
-        """What flows through each person from answers that are `start` to those that are not."""
+    def _flow_in(self, part: Weighed, values: Floats) -> Floats:
+        """What flows through each person from right answers to wrong ones."""
         if values.ndim > 1:  # many columns are asked for by small chains only
-            rates = self.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names)
-            return (rates.T if start else rates) @ values
+            return self.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names).T @ values
         self.load(v=values)
-        return self.per_item(queries.FLOW, part.of.n_items, **part.names, start=start)[0]
+        return self.per_item(queries.FLOW, part.of.n_items, **part.names)[0]
 
     def _spread(self, part: Weighed, pi: Floats, shift: Floats, thresholds: Thresholds) -> tuple[Floats, ...]:
         self.load(pi=pi, shift=shift)
@@ -190,10 +188,8 @@ INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
     across: DatabaseEngine._across,
     Block.keep_items: DatabaseEngine._some_items,
     Part.under: DatabaseEngine._under,
-    Part.again: DatabaseEngine._again,
     total_rates: lambda engine, part: engine.per_item(queries.RATES, part.of.n_items, **part.names)[0],
-    flow_in: lambda engine, part, flow: engine._flow(part, flow, 1),
-    flow_out: lambda engine, part, to: engine._flow(part, to, 0),
+    flow_in: DatabaseEngine._flow_in,
     pair_rates: lambda engine, part: engine.per_pair(queries.PAIR_RATES, part.of.n_items, **part.names),
     spread_of_persons: DatabaseEngine._spread,
     products_of_persons: DatabaseEngine._products,

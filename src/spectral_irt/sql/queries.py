@@ -111,11 +111,11 @@ FLOW = """
 WITH moved AS (
   SELECT person, w * s AS moved
   FROM (
-    SELECT person, SUM(:a * v) AS s FROM :rows JOIN :items USING (item) WHERE answer = :start GROUP BY person
+    SELECT person, SUM(:a * v) AS s FROM :rows JOIN :items USING (item) WHERE answer = 1 GROUP BY person
   ) AS sums
   JOIN :weights USING (person)
 )
-SELECT item, SUM(:a * moved) AS total FROM :rows JOIN moved USING (person) WHERE answer = 1 - :start GROUP BY item
+SELECT item, SUM(:a * moved) AS total FROM :rows JOIN moved USING (person) WHERE answer = 0 GROUP BY item
 """
 PAIR_RATES = """
 WITH weighed AS (SELECT person, item, answer, :a AS f, w FROM :rows JOIN :weights USING (person))

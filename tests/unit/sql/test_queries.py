@@ -47,7 +47,7 @@ PASS = {
     "bigquery": "WITH `moved` AS (SELECT `person`, `w` * `s` AS `moved` FROM (SELECT `person`, SUM(`a` * `v`) AS `s` "
     "FROM `rows` JOIN `items` USING (`item`) WHERE `answer` = 1 GROUP BY `person`) AS `sums` JOIN `weights` USING "
     "(`person`)) SELECT `item`, SUM(`a` * `moved`) AS `total` FROM `rows` JOIN `moved` USING (`person`) WHERE `answer` "
-    "= 1 - 1 GROUP BY `item`",
+    "= 0 GROUP BY `item`",
     "snowflake": 'CREATE TEMPORARY TABLE "weights" AS SELECT "person", 1 / "n" AS "w", CAST("n" - "s" AS DOUBLE) AS "z"'
     ' FROM "people" WHERE "s" > 0 AND "s" < "n"',
     "spark": "CREATE TEMPORARY VIEW `weights` AS SELECT `person`, 1 / `n` AS `w`, CAST(`n` - `s` AS DOUBLE) AS `z` "

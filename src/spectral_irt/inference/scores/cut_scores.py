@@ -49,7 +49,8 @@ def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats,
     at = (given - scale.mean) / scale.unit
     n = len(test.known)
     low, high = test.ends() if n else (0.0, 0.0)
-    worst, best = test.ends_are
+    ends = ("nothing right", "everything right") if test.layout.binary else ("the lowest score", "the highest")
+    worst, best = ends
     for cut, logit in zip(given.tolist(), at.tolist(), strict=True):
         if not low < logit <= high + EQUAL:
             raise OptionError(
