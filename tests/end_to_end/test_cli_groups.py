@@ -110,7 +110,9 @@ def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli,
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--group gender", "no column 'gender' for --group"),
+        ("--group gender", "no column 'gender'; its columns are"),
+        ("--survey-weight w", "no column 'w'; its columns are"),
+        ("--layout long", "Say which one with --item."),
         ("--group same", "the column 'same' has a single value, 'x'"),
         ("--group none", "the column 'none' has no value at all"),
         ("--group few", "fewer than 30 people with both right and wrong answers"),

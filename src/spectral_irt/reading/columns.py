@@ -163,8 +163,8 @@ def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int
     problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
     if found:
         problem = f"{_quoted(table, found)} could each hold the {role}"
-    example = table.columns[(*likely, *found)[0]] if found else ...
-    return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
+    example = repr(table.columns[(*likely, *found)[0]]) if found else ""
+    return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example}`.")
 
 
 def _objects(table: Table, options: ReadOptions, response: int | None, people: Sequence[int]) -> Long:

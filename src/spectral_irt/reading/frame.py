@@ -79,7 +79,7 @@ class Table:
         names = [str(column) for column in self.columns]
         if str(name) in names:
             return names.index(str(name))
-        what = f"{self.name} has no column {str(name)!r} for `{role}`;"
+        what = f"{self.name} has no column {str(name)!r}{'' if role == 'people' else f' for `{role}`'};"
         raise OptionError(f"{what} its columns are {listed(self.columns)}.{did_you_mean(name, names)}")
 
     def without_second_header(self) -> Table:

@@ -102,7 +102,7 @@ def test_packed_files_keep_them_and_what_cannot_be(tmp_path):
     for source, options, said in (
         (tmp_path / "a.packed", {"people": "class"}, "without a column 'class' about people"),
         (tmp_path / "b.packed", {"people": "sex"}, "about people"),
-        (WIDE, {"people": "zex"}, "no column 'zex' for `people`"),
+        (WIDE, {"people": "zex"}, "no column 'zex'; its columns are"),
         (WIDE, {"people": "zex"}, "Did you mean 'sex'"),
         (WIDE, {"people": "sex", "orient": "items"}, "with `orient='items'` a column is a person"),
     ):
