@@ -76,5 +76,5 @@ def test_what_is_done_for_several_thresholds_is_right_for_one(answers):
         found = by_newton(first, GroupModel(shape=shape), design, "")
         np.testing.assert_allclose(found.thresholds, groups.difficulty[0], atol=1e-8)
         np.testing.assert_allclose(found.covariance, groups.covariances[0], atol=1e-8)
-    exact = ExactLikelihood(first).information(found.thresholds, exact=True)
+    exact = ExactLikelihood(first).information(found.thresholds)
     np.testing.assert_allclose(exact @ found.covariance, np.eye(12) - 1 / 12, atol=1e-8)

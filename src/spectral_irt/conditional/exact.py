@@ -44,7 +44,6 @@ from spectral_irt.model import prox
 Precision = np.dtype[Any]  # of what series keep of every answer
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
-
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
 CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score
 FARTHEST = 700.0  # logits: exp of more overflows

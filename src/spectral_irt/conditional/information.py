@@ -57,10 +57,6 @@ class Levels:
         indptr = np.concatenate([[0], np.cumsum(counts)])[self.indptr].astype(np.int32)
         return csr(indptr, columns, np.ascontiguousarray(self.values.T)[inside], layout.n_entries)
 
-    def twice(self, v: Floats) -> Floats:
-        """A' A v, for one vector or the columns of a matrix."""
-        return onto_items(self.matrix, self.matrix @ v)
-
     def squares(self, lower: Floats | None = None) -> Floats:
         """Items x levels x levels: of A' A, the part of each item; or with other values for the lower of two levels."""
         n, width, lower = self.layout.n_items, self.layout.widest, self.values if lower is None else lower
@@ -103,13 +99,14 @@ class PeopleRows(ABC):
 
     def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
         scores = self.scores(tables)
-        return scores.squares(), scores.twice(v)
+        return scores.squares(), onto_items(scores.matrix, scores.matrix @ v)
 
     def factor_gram(self, tables: Any, single: bool, design: Matrix | None) -> Any:
         return gram_of(self.factors(tables).once(), design, single=single)
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
-        return self.factors(tables).twice(v)
+        matrix = self.factors(tables).matrix
+        return onto_items(matrix, matrix @ v)
 
 
 @dataclass(frozen=True, eq=False)

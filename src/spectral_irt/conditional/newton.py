@@ -150,15 +150,19 @@ class Likelihood:
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
     """How many people without an extreme score passed each threshold: those at or above its category."""
     layout = responses.thresholds
-    return layout.at_or_above(responses.entries.sum(_passed_last, layout, persons=(weights,)))
+    last = responses.entries.sum(_passed_last, layout, persons=(weights,))
+    if weights is None:
+        last = responses.category_counts[layout.item, layout.level] - last
+    return layout.at_or_above(last)
 
 
 def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Floats:
-    """Sums of weights for each threshold that is the last one passed."""
-    each, total = rows_of(block, layout).informative * (1.0 if weight is None else weight), np.zeros(layout.n_entries)
-    cells = (2 * block.n_persons, block.bounds.astype(np.int32), np.asarray(block.items))
-    add_columns(cells, shared_ones(block.n_responses), np.stack([each, 0 * each], axis=1).ravel(), total)
-    return total
+    """Sums of weights for each threshold that is the last one passed; without weights, of the few extreme scores."""
+    informative = rows_of(block, layout).informative
+    if weight is not None:
+        return onto_items(block.halves(layout.n_entries)[0], informative * weight)
+    few = block.take(np.flatnonzero(~informative))
+    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, ...]:
@@ -316,11 +320,12 @@ def newton(
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Newton:
-    """Newton steps on the penalized conditional likelihood from the parameters `start`. `design` is A, thresholds x
-    parameters (default: the identity), `prior` one on the thresholds, `fixed` are parameters that keep their value and
-    give the scale, `parts` says which thresholds are linked (default: all), and `levels` are the design's
-    `unidentified` directions, where they are known. `tol` is the largest derivative by a parameter at which to stop,
-    instead of the next step in standard errors."""
+    """Newton steps on the penalized conditional likelihood from the parameters `start`.
+
+    `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
+    parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
+    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
+    parameter at which to stop, instead of the next step in standard errors."""
     layout = likelihood.layout
     floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
     if design is not None:

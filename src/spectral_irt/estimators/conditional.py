@@ -75,7 +75,7 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
         return standard_errors(found, "multiplier")[0], None, "multiplier, sandwich"
     exact = likelihood.exact_is_affordable()
     method = "exact information" if exact else "matched information"
-    bread = likelihood.information(found.point.beta, exact=True) if exact else found.point.dense()
+    bread = likelihood.information(found.point.beta) if exact else found.point.dense()
     inverse = free_inverse(found, bread)
     if kind == "sandwich":
         inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"

@@ -89,7 +89,7 @@ def design_fit(
     if method in ("dense", "information"):
         information = None
         if isinstance(likelihood, ExactLikelihood) and likelihood.exact_is_affordable():
-            information = a.T @ (likelihood.information(found.point.beta, exact=True) @ a)
+            information = a.T @ (likelihood.information(found.point.beta) @ a)
         factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
         covariance = parameter_covariance(found, method == "dense", information, factor)
         covariance = normal(normal(covariance).T)

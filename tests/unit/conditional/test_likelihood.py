@@ -40,7 +40,7 @@ def test_the_series_is_near_the_exact_sums(items, categories, seen, monkeypatch)
 def test_the_information_is_near_the_exact_one(categories, monkeypatch):
     responses = simulate.partial_credit(300, 20, categories=categories, seed=5).responses
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
-    exact = ExactLikelihood(responses).information(beta, exact=True)
+    exact = ExactLikelihood(responses).information(beta)
     floating = np.zeros(len(beta), dtype=np.int64)
     points = [point_at(responses, beta, allowed, monkeypatch) for allowed in (0.01, 1e-30)]
     for point in (*points, ExactLikelihood(responses).at(beta)):

@@ -54,9 +54,9 @@ def test_enumeration(case):
     point = likelihood.at(beta)
     assert abs(point.loglik - loglik) < 1e-12 * abs(loglik)
     np.testing.assert_allclose(point.gradient, scores.sum(axis=0), atol=1e-12)
-    np.testing.assert_allclose(likelihood.information(beta, exact=True), matrix, atol=1e-12)
+    np.testing.assert_allclose(likelihood.information(beta), matrix, atol=1e-12)
     # The matched information has the same zero row sums, and lies close: of right and wrong answers its diagonal, too.
-    matched = likelihood.information(beta, exact=False)
+    matched = likelihood.at(beta).dense()
     np.testing.assert_allclose(matched.sum(axis=0), 0, atol=1e-9)
     if case == "ordered":
         assert np.abs(matched - matrix).max() < 0.35 * np.diag(matrix).max()  # near enough to climb by
@@ -71,7 +71,7 @@ def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
     x = drawn(60, 9, 0.6, seed=4)
     beta = np.linspace(-1, 1, 9)
     monkeypatch.setattr(exact_likelihood, "SHORT", short)
-    found = ExactLikelihood(in_pieces(x, 2)).information(beta, exact=True)
+    found = ExactLikelihood(in_pieces(x, 2)).information(beta)
     np.testing.assert_allclose(found, by_enumeration(x, beta)[2], atol=1e-12)
 
 

@@ -109,7 +109,7 @@ def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
     parts = linked_items(responses, mixed=True)[0][layout.item]
     beta = np.random.default_rng(seed).normal(size=layout.n_entries)
     met = responses.take_items(responses.item_counts > 0)
-    information = ExactLikelihood(met).information(beta, exact=True)
+    information = ExactLikelihood(met).information(beta)
     matrix = made.matrix.toarray().T @ information @ made.matrix.toarray()
     values, vectors = np.linalg.eigh(matrix)
     blind = vectors[:, values < 1e-9 * values.max()]

@@ -158,7 +158,7 @@ def are_score_tests(found, calibration, responses, a, **near):
     """Against a model with the columns of `a`: z of every combination by the whole information."""
     facets, layout, beta = calibration.facets.facets, calibration.layout, calibration.thresholds
     likelihood = ExactLikelihood(responses)
-    information, gradient = likelihood.information(beta, exact=True), likelihood.at(beta).gradient
+    information, gradient = likelihood.information(beta), likelihood.at(beta).gradient
     inner = np.linalg.pinv(a.T @ information @ a, rcond=1e-10)
     for v in range(responses.n_items):
         c = (layout.item == v).astype(float)

@@ -219,7 +219,7 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
             f"{part.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
             "larger groups."
         )
-    information = exact.information(found.beta, exact=True) if affordable else found.point.dense()
+    information = exact.information(found.beta) if affordable else found.point.dense()
     thresholds, covariance = centered(layout, found.beta, free_inverse(found, information))
     assert covariance is not None
     loglik = found.point.loglik if likelihood is exact else None

@@ -170,7 +170,7 @@ def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats 
         return _without_a_matrix(responses, beta, scores)
     exact = ExactLikelihood(responses)
     if exact.parts.sum(exact_work, layout.widest)[0] * layout.widest**2 <= EXACT_PAIRS:
-        information = exact.information(beta, exact=True)
+        information = exact.information(beta)
     else:
         del exact
         information = Likelihood(responses, beta).at(beta).dense()

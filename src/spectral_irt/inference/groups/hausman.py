@@ -138,7 +138,8 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     patterns = list(map(distinct_rows, populations))
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
-    HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
+    exact = likelihood.exact_is_affordable()
+    HW = (likelihood.information(beta) if exact else likelihood.at(beta).dense()) @ W
     found = marginal_information(parts, beta, fit.populations)
     inverse = found.inverse()
     B = inverse[:, : len(beta)] @ HW

@@ -77,7 +77,7 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     score, information = [], []
     for half, likelihood in zip(halves, found, strict=True):
         point: Any = likelihood.at(beta) if exact else Likelihood(half, beta).at(beta)
-        g, i = -point.gradient, likelihood.information(beta, exact=True) if exact else point.dense()
+        g, i = -point.gradient, likelihood.information(beta) if exact else point.dense()
         score.append(g if design is None else design.T @ g)  # observed less expected
         information.append(i if design is None else design.T @ i @ design)
     part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
