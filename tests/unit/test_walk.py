@@ -40,9 +40,9 @@ def calls(estimator, table):
 
 
 WALKS = {
-    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 12),
-    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 15),
-    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 17),
+    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 10),
+    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 11),
+    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 11),
 }
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 FIXED, ADAPTIVE = DESIGNS = ("fixed", "adaptive")  # whether the answers decided what a person was asked next
+RAISE = "Raise `max_iter`."
 WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
 SMALL_ALGEBRA = 1_000  # thresholds up to which one thread does a fit's matrices sooner than several have woken up
@@ -103,20 +104,12 @@ def with_missing(values: Floats, mask: Mask) -> Floats:
 
 
 def convergence(
-    what: str,
-    steps: int,
-    unit: str,
-    measure: str,
-    reached: float,
-    asked: float,
-    *,
-    remedy: str = "Raise `max_iter`.",
-    warn: bool = True,
+    what: str, steps: int, unit: str, size: str, reached: float, asked: float, *, remedy: str = RAISE, warn: bool = True
 ) -> list[Finding]:
     """Nothing where an iteration reached its tolerance; else the finding that it did not, and perhaps a warning."""
     if reached <= asked:
         return []
-    sentence = stopped(what, steps, unit, measure, reached, asked)
+    sentence = stopped(what, steps, unit, size, reached, asked)
     if warn:
         warnings.warn(f"{sentence} {remedy}", ConvergenceWarning, stacklevel=4)  # where `fit` was called
     return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]

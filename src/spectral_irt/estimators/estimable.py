@@ -17,7 +17,7 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, with_missing
-from spectral_irt.text import count, first_of, listed
+from spectral_irt.text import count, count_are, first_of, listed
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
@@ -132,12 +132,9 @@ def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Ke
     findings = tuple(finding for finding in design.findings if finding.code not in REPLACED)
     names = responses.items[~mask & (responses.item_counts > 0)]
     if len(names):
-        one = len(names) == 1
-        sentence = (
-            f"{len(names):,} {'item is' if one else 'items are'} left out, answered in the highest or in the lowest "
-            f"category by everyone without an extreme score: {listed(names)}. A rating scale has no finite location "
-            f"for {'it' if one else 'them'}."
-        )
+        out = f"{count_are(len(names), 'item')} left out, answered in the highest or in the lowest category by everyone"
+        why = f"A rating scale has no finite location for {'it' if len(names) == 1 else 'them'}."
+        sentence = f"{out} without an extreme score: {listed(names)}. {why}"
         remedy = "Drop the items or collect more answers; a partial credit model places them by its prior."
         findings += (Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())),)
     return Kept(rest, mask, status, findings, responses.thresholds)
@@ -211,11 +208,10 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
 def weights_finding(weights: Floats) -> Finding:
     """What weights there were, and how many people of equal weight they are worth."""
     worth = weights.sum() ** 2 / np.sum(weights**2)
-    return Finding(
-        "weights",
-        "note",
-        f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean; together they "
-        f"are worth {worth:,.0f} people of equal weight.",
-        "Difficulties, their standard errors, and mean, sd and reliability of people and groups allow for the weights; "
-        "tables of single people or items and tests of fit count everybody once.",
+    counts = f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean"
+    sentence = f"{counts}; together they are worth {worth:,.0f} people of equal weight."
+    allow = (
+        "Difficulties, their standard errors, and mean, sd and reliability of people and groups allow for the weights"
     )
+    remedy = f"{allow}; tables of single people or items and tests of fit count everybody once."
+    return Finding("weights", "note", sentence, remedy)

@@ -229,14 +229,9 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     effect, se = (values[: own[-1].columns.stop] for values in (found.eta, found.se))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = effect / se
-    effects = {
-        "property": np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own]),
-        "level": np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own]),
-        "effect": effect,
-        "se": se,
-        "z": z,
-        "p": 2 * ndtr(-np.abs(z)),
-    }
+    about = np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own])
+    level = np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own])
+    effects = {"property": about, "level": level, "effect": effect, "se": se, "z": z, "p": 2 * ndtr(-np.abs(z))}
     explained = np.corrcoef([rest.thresholds.mean(each) for each in (beta, free.thresholds)])[0, 1] ** 2
     loglik = ExactLikelihood(rest).at(beta).loglik
     chi2 = max(2 * (free.loglik - loglik), 0.0)

@@ -91,16 +91,13 @@ class Marginal(RaschEstimator):
             fit = marginal_fit.free_population(parts[0], fit, start, **how)
         there = (parts, fit.difficulty, fit.populations)
         found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=how["design"])
-        middle = None
+        middle: Any = None
         if each is not None and found.single is None:  # weights count twice: a sandwich
-            of_people = zip(parts, fit.populations, found.places(fit.populations), strict=True)
-            middle = sum(
-                part.sum(marginal_fit.score_squares, fit.difficulty, population, rest.thresholds, others)
-                for part, population, others in of_people
-            )
+            middle = 0.0
+            for part, one, places in zip(parts, fit.populations, found.places(fit.populations), strict=True):
+                middle += part.sum(marginal_fit.score_squares, fit.difficulty, one, rest.thresholds, places)
         variance, covariance, of_mean, of_log_sd = marginal_fit.marginal_errors(found, fit.populations, middle)
-        mean = np.array([one.mean for one in fit.populations])
-        sd = np.array([one.sd if self.sigma is None else self.sigma for one in fit.populations])
+        mean, sd = np.array([(one.mean, self.sigma or one.sd) for one in fit.populations]).T
         table: Columns = {
             "group": np.array(split.names, dtype=object),
             "n": np.array([int(np.sum(part.responses.counts > 0)) for part in parts]),
@@ -129,10 +126,8 @@ class Marginal(RaschEstimator):
             "n_parameters": n_parameters,
             **({} if each is None else {"weighted": (responses.persons, each)}),
         }
-        se = np.sqrt(np.maximum(variance, 0))
-        record: dict[str, Any] = {"loglik": fit.loglik, "findings": findings}
-        record |= {"covariance": covariance, "extra": extra}
-        return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, **record)
+        of = fit.difficulty, np.sqrt(np.maximum(variance, 0)), fit.n_iter, fit.residual
+        return kept.estimate(*of, loglik=fit.loglik, findings=findings, covariance=covariance, extra=extra)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -296,10 +291,8 @@ def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
     found = [Finding("populations", "note", f"Ability in the {len(rows)} groups, {what}: {said}{more}.")]
     small = np.array(table["group"])[np.array(table["n"]) < FEW]
     if len(small):
-        sentence = (
-            f"{listed(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW} people, too few to tell a mean "
-            "and a standard deviation of ability."
-        )
+        few = f"{listed(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW} people"
+        sentence = f"{few}, too few to tell a mean and a standard deviation of ability."
         found.append(Finding("small_groups", "warning", sentence, "Merge small groups."))
     return found
 
@@ -321,10 +314,6 @@ def _adaptive_finding(grouped: bool, better: float) -> Finding:
         shape = f"{FREE_SHAPE} (AIC {better:.1f} below that of a normal one)"
     else:
         shape = "takes abilities as normal (a distribution of free shape fits no better, by AIC)"
-    return Finding(
-        ADAPTIVE_DESIGN,
-        "note",
-        "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood, which "
-        f"{shape} and allows for any such choice.",
-        "" if grouped else "Where people come from several populations, say `groups=`.",
-    )
+    chosen = "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood"
+    remedy = "" if grouped else "Where people come from several populations, say `groups=`."
+    return Finding(ADAPTIVE_DESIGN, "note", f"{chosen}, which {shape} and allows for any such choice.", remedy)

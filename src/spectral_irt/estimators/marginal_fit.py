@@ -252,13 +252,7 @@ def given_ability(counts: Floats, p: Floats, layout: Thresholds) -> Floats:
 
 
 def information(
-    block: Block,
-    weight: Floats | None,
-    beta: Floats,
-    population: Population,
-    order: int,
-    dense: bool,
-    layout: Thresholds,
+    block: Block, weight: Floats | None, beta: Floats, there: Population, order: int, dense: bool, layout: Thresholds
 ) -> tuple[Floats, Floats, Floats]:
     """The block's share of the observed information of thresholds and population, by Louis' formula.
 
@@ -267,12 +261,12 @@ def information(
     posterior; what is left out falls with the posterior variance to the power `order`. The thresholds' block (or its
     diagonal), the cross terms, and that of the population.
     """
-    p, scores, size = passing(beta, population.nodes, layout), population.statistics, len(beta)
+    p, scores, size = passing(beta, there.nodes, layout), there.statistics, len(beta)
     counts, at_node = np.zeros((layout.n_items, p.shape[1])), np.zeros(p.shape[1])
     lost = np.zeros((size, size)) if dense else np.zeros(size)
     cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
-    for rows, answered, post, _, each in posteriors(block, weight, beta, population, layout):
-        for q in _polynomials(post, population.nodes, order):
+    for rows, answered, post, _, each in posteriors(block, weight, beta, there, layout):
+        for q in _polynomials(post, there.nodes, order):
             q *= np.sqrt(each)[:, None]
             c = expected_passes(rows, p, q, layout)
             t = q @ scores
@@ -283,11 +277,11 @@ def information(
         counts += answered.T @ post
         at_node += post.sum(axis=0)
     n = float(at_node.sum())
-    if not population.free:  # mean and log sigma are no natural parameters: away from the maximum they bend
+    if not there.free:  # mean and log sigma are no natural parameters: away from the maximum they bend
         first, second = at_node @ scores
-        own += np.array([[n / population.sd**2, 2 * first], [2 * first, 2 * (n + second)]])
+        own += np.array([[n / there.sd**2, 2 * first], [2 * first, 2 * (n + second)]])
     else:
-        own += n * (scores.T * np.exp(population.log_weights)) @ scores
+        own += n * (scores.T * np.exp(there.log_weights)) @ scores
     blocks = given_ability(counts, p, layout)
     if dense:
         return block_diagonal(layout, blocks).toarray() - lost, cross, own

@@ -61,13 +61,9 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
     time.
     """
     block = block.take(np.flatnonzero(block.informative))
-    out = np.zeros(block.n_responses)
-    right, wrong = block.scores, block.counts - block.scores
-    ones = np.flatnonzero(block.right())
-    before = np.concatenate([[0], np.cumsum(right)])
-    weight = count_weights(block, weighting)
-    ends = np.cumsum(right * wrong)
-    start = 0
+    right, wrong, weight = block.scores, block.counts - block.scores, count_weights(block, weighting)
+    ones, before = np.flatnonzero(block.right()), np.concatenate([[0], np.cumsum(right)])
+    out, ends, start = np.zeros(block.n_responses), np.cumsum(right * wrong), 0
     while start < block.n_persons:
         done = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + PAIRS, side="right")))
@@ -157,10 +153,9 @@ class PairwiseRasch(RaschEstimator):
         kept = keep_estimable(responses)
         rest = kept.responses
         counts = pair_counts(rest, weighting=self.weighting)
-        found = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
-        beta, loglik, n_iter, move = found
-        what = "the pairwise likelihood"
-        findings = convergence(what, n_iter, "iterations", "a last step of", move, self.tol)
+        start, most = start_thresholds(rest), self.max_iter
+        beta, loglik, n_iter, move = pairwise_difficulty(counts, start=start, tol=self.tol, max_iter=most)
+        findings = convergence("the pairwise likelihood", n_iter, "iterations", "a last step of", move, self.tol)
         if rest.n_items > DENSE_ITEMS:
             sentence = f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information."
             remedy = "They are too small where groups of items are weakly linked."
