@@ -146,10 +146,6 @@ def variances(b: sparse.csr_array, covariance: Floats) -> Floats:
     return np.asarray(b.multiply(b @ covariance).sum(axis=1)).ravel()
 
 
-def symmetric(matrix: Floats) -> Floats:
-    return (matrix + matrix.T) / 2
-
-
 def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, single: bool = False) -> Floats:
     """left^T right, or left^T left, as a dense array: by dense slices when many cells are filled, sparse otherwise. In
     `single` precision the dense products take half the time; they are added in double."""

@@ -23,7 +23,7 @@ from spectral_irt.conditional.information import PeopleRows, by_blocks, from_lev
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.numerics import centered_inverse, symmetric
+from spectral_irt.numerics import centered_inverse
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 FEW_PROBES, FAST = 20, 0.6  # of several thresholds, where the chain mixes faster than this: the correction is small
@@ -58,13 +58,14 @@ class Matrices:
 
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
-        if not robust:
-            return symmetric(self.inverse)
-        if not self.single:
-            return symmetric(self.inverse @ self.meat @ self.inverse)
-        # H^-1 + H^-1 (M - H) H^-1: only a difference is rounded, which is small where the model holds.
-        rough = self.inverse.astype(np.float32)
-        return symmetric(self.inverse + rough @ ((self.meat - self.bread).astype(np.float32) @ rough))
+        found = self.inverse
+        if robust and self.single:
+            # H^-1 + H^-1 (M - H) H^-1: only a difference is rounded, which is small where the model holds.
+            rough = found.astype(np.float32)
+            found = found + rough @ ((self.meat - self.bread).astype(np.float32) @ rough)
+        elif robust:
+            found = found @ self.meat @ found
+        return (found + found.T) / 2
 
     def from_anchors(self, fixed: NDArray[np.bool_], errors: Floats) -> Floats:
         """The covariance that free thresholds have from `errors`, those of the anchors in the order of `fixed`:
@@ -110,13 +111,14 @@ def parameter_covariance(
     """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information."""
     inverse = found.dense_inverse(information)
     if not robust:
-        return symmetric(inverse)
+        return (inverse + inverse.T) / 2
     meat = found.point.score_gram(design=found.design).toarray()
     if factor is not None:
         meat = factor[:, None] * meat * factor
     if found.ridge:
         meat += found.ridge.spread(np.eye(len(meat)))
-    return symmetric(inverse @ meat @ inverse)
+    sandwich = inverse @ meat @ inverse
+    return (sandwich + sandwich.T) / 2
 
 
 def parameter_variance(

@@ -18,7 +18,6 @@ from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, converg
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
 from spectral_irt.estimators.linear_design import RatingScale
 from spectral_irt.estimators.spectral import start_thresholds
-from spectral_irt.numerics import symmetric
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
@@ -79,7 +78,7 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
     inverse = free_inverse(found, bread)
     if kind == "sandwich":
         inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"
-    return np.empty(0), symmetric(inverse), method
+    return np.empty(0), (inverse + inverse.T) / 2, method
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -30,7 +30,6 @@ from spectral_irt.inference.groups.calibrations import (
 )
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.results import Result, adjusted, chi2_tail
-from spectral_irt.numerics import symmetric
 from spectral_irt.tables import Columns
 
 
@@ -129,7 +128,7 @@ def joint_statistic(values: Floats, covariances: Any, center: Floats | None = No
     if len(filled) == 2:
         d = values[0] - values[1]
         return float(d @ np.linalg.solve(filled[0] + filled[1], d))
-    precision = [symmetric(np.linalg.inv(v)) for v in filled]
+    precision = [(p + p.T) / 2 for p in map(np.linalg.inv, filled)]
     total = sum(p @ x for p, x in zip(precision, values, strict=True))
     b = np.linalg.solve(np.sum(precision, axis=0), total)
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))
