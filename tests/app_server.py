@@ -1,7 +1,5 @@
 """`spectral-irt app` as a process of its own, asked over HTTP or in a browser."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -3,8 +3,6 @@
 Set up by `make test` (tests/set_up_browser.sh). Where there is no Chromium the tests of pages are skipped, loudly.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Banks for tests: of answers, and with some of their fields changed, wherever they keep them."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

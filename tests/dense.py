@@ -4,8 +4,6 @@ A response table here is people x items with 1 = right, 0 = wrong, NaN = not ans
 loops over its definition, so that it can be checked by reading; nothing here is used outside the tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -3,8 +3,6 @@
 A table is people x items, whole numbers, NaN = not answered; `thresholds` is a list with the thresholds of each item.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

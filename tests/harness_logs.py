@@ -1,7 +1,5 @@
 """Small logs in the layouts that the harnesses write, for tests."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zipfile
@@ -23,10 +21,9 @@ def lm_eval(
     task: str = "arc_easy",
     filters: Sequence[str] = ("none",),
     hashes: Sequence[str] | None = None,
-    date: str = DATE,
     subjects: Sequence[str] | None = None,
 ) -> Path:
-    path = folder / model / f"samples_{task}_{date}.jsonl"
+    path = folder / model / f"samples_{task}_{DATE}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     n = len(next(iter(scores.values())))
     with path.open("w") as file:
@@ -50,9 +47,7 @@ def lm_eval(
     return path
 
 
-def inspect_log(
-    model: str, samples: Sequence[Mapping[str, Any]], *, status: str = "success", version: int = 2
-) -> dict[str, Any]:
+def inspect_log(model: str, samples: Sequence[Mapping[str, Any]], *, status: str = "success") -> dict[str, Any]:
     ids = sorted({one["id"] for one in samples}, key=str)
     spec = {
         "task": "arc",
@@ -60,19 +55,17 @@ def inspect_log(
         "dataset": {"name": "arc", "samples": len(ids), "sample_ids": ids},
         "config": {"epochs": 1},
     }
-    return {"version": version, "status": status, "eval": spec, "plan": {}, "samples": list(samples)}
+    return {"version": 2, "status": status, "eval": spec, "plan": {}, "samples": list(samples)}
 
 
-def inspect_sample(
-    number: Any, value: Any, *, epoch: int = 1, subject: str = "", scorer: str = "choice"
-) -> dict[str, Any]:
+def inspect_sample(number: Any, value: Any, *, epoch: int = 1, subject: str = "") -> dict[str, Any]:
     return {
         "id": number,
         "epoch": epoch,
         "input": f"What is {number}?",
         "target": "A",
         "metadata": {"subject": subject},
-        "scores": {scorer: {"value": value, "answer": "A"}},
+        "scores": {"choice": {"value": value, "answer": "A"}},
     }
 
 
@@ -110,17 +103,11 @@ def _zipped_by_zstd(texts: Mapping[str, bytes]) -> bytes:
     return out + directory + end
 
 
-def helm(
-    folder: Path,
-    model: str,
-    rows: Sequence[tuple[str, int, Mapping[str, float], Mapping[str, Any] | None]],
-    *,
-    scenario: str = "mmlu:subject=law",
-) -> Path:
+def helm(folder: Path, model: str, rows: Sequence[tuple[Any, ...]]) -> Path:
     """A run's folder; rows of (instance, trial, statistics, perturbation)."""
-    run = folder / f"{scenario},model={model}"
+    name = f"mmlu:subject=law,model={model}"
+    run = folder / name
     run.mkdir(parents=True)
-    name = f"{scenario}{',' if ':' in scenario else ':'}model={model}"
     spec = {
         "name": name,
         "scenario_spec": {
@@ -169,12 +156,7 @@ def lighteval(
 
 
 def every_eval_ever(
-    path: Path,
-    model: str,
-    rows: Sequence[tuple[str, bool, float]],
-    *,
-    version: str = "0.3.0",
-    result: str = "demo.bench",
+    path: Path, model: str, rows: Sequence[tuple[Any, ...]], *, version: str = "0.3.0", result: str = "demo.bench"
 ) -> Path:
     with path.open("a") as file:
         for sample, correct, score in rows:

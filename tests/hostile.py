@@ -1,7 +1,5 @@
 """Names of items that no page, file or picture may take for anything but text."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ratings for tests: responses with facets, simulated and from tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,15 +18,8 @@ def ratings(person, item, facets, x):
     highest = np.zeros(len(made.items), dtype=int)
     np.maximum.at(highest, codes[:, 0], np.asarray(x))
     persons, who = np.unique(np.asarray(person), return_inverse=True)
-    responses = Responses.from_codes(
-        who,
-        place.ravel(),
-        np.asarray(x),
-        persons=persons.astype(object),
-        items=made.labels(),
-        thresholds=Thresholds(highest[made.item]),
-    )
-    return replace(responses, facets=made)
+    named = {"persons": persons.astype(object), "items": made.labels(), "thresholds": Thresholds(highest[made.item])}
+    return replace(Responses.from_codes(who, place.ravel(), np.asarray(x), **named), facets=made)
 
 
 def simulated(meets, n_items, categories, seed, severity=None, sd=1.2):

@@ -1,9 +1,8 @@
 """Tables given as text or as frames, written to a file and read; and what is said when they cannot be."""
 
-from __future__ import annotations
-
 import gzip
 import io
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,14 @@ def save(frame: pl.DataFrame, path: Path) -> Path:
     write.get(ending, frame.write_ipc)(data)
     path.write_bytes(PACKED.get(path.suffix, bytes)(data.getvalue()))
     return path
+
+
+def in_sqlite(frame: pl.DataFrame, file: Path) -> dict[str, str]:
+    """The frame as a table in a database, and the query that asks for it."""
+    with sqlite3.connect(file) as opened:
+        opened.execute(f"CREATE TABLE a ({', '.join(frame.columns)})")
+        opened.executemany(f"INSERT INTO a VALUES ({', '.join('?' * frame.width)})", frame.rows())
+    return {"sql": "SELECT * FROM a", "database": f"sqlite:{file}"}
 
 
 def complaint(*source: Any, **options: Any) -> str:

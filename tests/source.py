@@ -3,8 +3,6 @@
 A test looks at all modules and lists what is wrong: a test for each module would be thousands.
 """
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache

@@ -1,7 +1,5 @@
 """The same responses cut into many blocks, for tests that one block and many give the same."""
 
-from __future__ import annotations
-
 import mmap
 from dataclasses import replace
 from typing import Any

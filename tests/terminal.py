@@ -1,7 +1,5 @@
 """A command on a real pseudo-terminal, and what its screen looks like meanwhile and afterwards."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,5 @@
 """Reports without their pictures, which take most of the time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

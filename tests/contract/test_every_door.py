@@ -1,6 +1,5 @@
 """The same answers are the same responses, whichever way they come in: scored or as categories, by every door."""
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from reading import in_sqlite, save
 from spectral_irt.errors import ResponseValueError
 
 ORDERED = [
@@ -48,29 +48,16 @@ def test_a_frame_of_labels_says_where_recode_goes(survey: pl.DataFrame) -> None:
         si.SpectralPartialCredit().fit(words)
 
 
-def stored(frame: pl.DataFrame, at: Path) -> dict[str, Any]:
-    """A table in a database, and the query that asks for it."""
-    with sqlite3.connect(at / "a.db") as opened:
-        opened.execute(f"CREATE TABLE a ({', '.join(frame.columns)})")
-        opened.executemany(f"INSERT INTO a VALUES ({', '.join('?' * frame.width)})", frame.rows())
-    return {"sql": "SELECT * FROM a", "database": f"sqlite:{at / 'a.db'}"}
-
-
 def packed(frame: pl.DataFrame, at: Path, **how: Any) -> Path:
     si.read(frame, **how).save(at / "a.packed")
     return at / "a.packed"
 
 
 def written(frame: pl.DataFrame, at: Path, ending: str) -> Path:
-    write: Callable[..., Any] = {
-        "csv": frame.write_csv,
-        "parquet": frame.write_parquet,
-        "xlsx": frame.write_excel,
-        "arrow": frame.write_ipc,
-        "jsonl": frame.write_ndjson,
-    }[ending]
-    write(at / f"a.{ending}")
-    return at / f"a.{ending}"
+    if ending != "xlsx":
+        return save(frame, at / f"a.{ending}")
+    frame.write_excel(at / "a.xlsx")
+    return at / "a.xlsx"
 
 
 FRAMES: dict[str, Callable[[pl.DataFrame], Any]] = {
@@ -126,7 +113,7 @@ def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path
         at = tmp_path / shape
         at.mkdir()
         doors |= {f"{shape} {ending}": written(table, at, ending) for ending in FILES}
-        doors |= {f"{shape} query": stored(table, at), f"{shape} packed": packed(table, at)}
+        doors |= {f"{shape} query": in_sqlite(table, at / "a.db"), f"{shape} packed": packed(table, at)}
     for name, door in doors.items():
         labels = {"items": plain.items.tolist()} if name == "array" else {}
         ways = [{}, {"ordered": ordered}] + ([] if "packed" in name else [{"ordered": True}])

@@ -1,7 +1,5 @@
 """Tables for commands to read, and those that they wrote, read back."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

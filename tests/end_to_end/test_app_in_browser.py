@@ -1,7 +1,5 @@
 """The app as a person has it: in a browser, by mouse and keyboard, in two tabs, on any screen."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -88,14 +88,6 @@ def changed(manifest, **fields):
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **fields}))
 
 
-def resealed(manifest):
-    """A bank whose checksum is right and whose scale is not."""
-    record = json.loads(manifest.read_text())
-    del record["sha256"]
-    record["scale"]["unit"] = "wide"
-    manifest.write_bytes(storage._sealed(record)[0])
-
-
 BAD_BANKS = {  # what is done to bank.json or to a table, and what is said
     "another version": (lambda manifest, _: changed(manifest, format_version=99), "has format version 99"),
     "edited": (lambda manifest, _: changed(manifest, estimator="SpectralRash"), "its checksum is wrong"),
@@ -104,7 +96,6 @@ BAD_BANKS = {  # what is done to bank.json or to a table, and what is said
     "no manifest": (lambda manifest, _: manifest.unlink(), "is not a bank"),
     "something else": (lambda manifest, _: manifest.write_text('{"kind": "a savings bank"}'), "not a bank of spectral"),
     "nested": (lambda manifest, _: manifest.write_text("[" * 100_000 + "]" * 100_000), ""),
-    "resealed": (lambda manifest, _: resealed(manifest), ""),
     "nothing": (lambda manifest, _: manifest.parent.rename("moved"), "there is no bank at 'bank'"),
 }
 

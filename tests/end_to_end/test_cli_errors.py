@@ -106,6 +106,11 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --list-persons", "--list-persons lists people in a report; say where with --report FILE."),
     ("fit good.csv --report r.html --list-persons --skip persons", "leave out --skip persons"),
     ("fit good.csv --report bank/r.html --bank bank", "a bank has a folder of its own"),
+    ("fit good.csv --anchors anchors.csv --estimator cml --set nu=1", "leave out --estimator, --set nu"),
+    ("fit good.csv --anchors none", "there is no bank at 'none'"),
+    ("fit good.csv --plots pictures --skip persons", "--plots shows people and item fit; leave out --skip persons."),
+    ("fit good.csv --plots pictures --skip fit", "leave out --skip fit."),
+    ("fit good.csv --plots pictures --bank pictures", "a bank has a folder of its own"),
     # Places that clash, that are empty, and names that are too long.
     ("fit good.csv --report r.html -o r.html", "-o names a folder, or a workbook"),
     ("fit good.csv -o out --report out/fit.json", "fit.json"),
@@ -128,10 +133,8 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --rank 1:upper -o none", "--rank is '1:upper'"),
     ("fit good.csv --blanks omitted=zero", "--blanks is 'omitted=zero'; it can be omitted=wrong, not-reached=wrong"),
     *((f"fit good.csv --scale {scale}", "as in --scale 500,100") for scale in NO_SCALE),
-    ("fit good.csv --set regularization=1e308", "is 1e+308; it can be", "a number from 1e-06 to 1e+09"),
     ("fit good.csv --set regularization=1e308 --anchors anchors.csv", "is 1e+308; it can be", "from 1e-06 to 1e+09"),
     ("fit good.csv --set nu=1e308 --chain-weights pairs", "is 1e+308; it can be", "a number from 1e-06 to 1e+09"),
-    ("fit good.csv --set nu=1e308 --estimator paper", "is 1e+308; it can be", "a number from 1e-06 to 1e+09"),
     # Packed files and budgets of memory.
     ("fit good.csv --memory lots", "--memory is 'lots'; it is a size such as 500MB"),
     ("fit good.csv --memory 100MB", "need at least 151 MB"),

@@ -160,17 +160,6 @@ def test_the_largest_component_alone(cli):
     assert column("out/items.csv", "item") == ["q1", "q2", "q3"]
 
 
-def test_the_papers_estimator_prints_no_error_for_an_item_everyone_got_right(cli):
-    table = simulate.rasch(200, 6, seed=2).responses.to_dense()
-    table[:, 0] = 1
-    wide("easy.csv", table)
-    cli.ok("fit easy.csv --estimator paper -o out")
-    first, *others = read_csv("out/items.csv")
-    assert (first["status"], first["se"], first["ci_low"]) == ("all right", "", "")
-    assert first["difficulty"] == repr(float(SpectralRasch.paper().fit(table).difficulty_[0]))
-    assert all(float(row["se"]) > 0 for row in others)
-
-
 # Which columns are items.
 
 ITEMS = ["q1", "q2", "q3", "q4", "q5"]

@@ -1,13 +1,13 @@
 """`spectral-irt fit` on answers in ordered categories."""
 
 import json
-import sqlite3
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from end_to_end.tables import column, numbers, read_csv, record
+from reading import in_sqlite
 from spectral_irt import SpectralPartialCredit
 from spectral_irt.reading import wide_builder
 
@@ -187,9 +187,7 @@ def test_answers_of_a_log_of_a_query_and_of_the_largest_part_are_those_of_the_ta
     pl.concat([log, log[:300].with_columns(response=4 - pl.col("response"), t=1)]).write_csv("log.csv")
     others = log.filter(pl.col("item") != "q1").with_columns(pl.col("person") + 1000, item="x" + pl.col("item"))
     pl.concat([log, others]).write_csv("apart.csv")
-    with sqlite3.connect("a.db") as database:
-        database.execute("CREATE TABLE a (person, item, response)")
-        database.executemany("INSERT INTO a VALUES (?, ?, ?)", log.drop("t").rows())
+    in_sqlite(log.drop("t"), Path("a.db"))
     cli.ok("fit a.csv -q --skip fit -o whole")
     query = "sqlite:a.db --sql 'SELECT * FROM a'"
     for line in ("log.csv --duplicates last:t", query, "apart.csv --largest-component"):

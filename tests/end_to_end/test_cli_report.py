@@ -1,7 +1,5 @@
 """`fit --report FILE`: one page, complete or not at all, and clear words when it cannot be made."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

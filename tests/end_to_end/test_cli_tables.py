@@ -9,7 +9,7 @@ import pytest
 
 from drawn import drawn
 from end_to_end.tables import column, numbers, read_csv, record, wide
-from spectral_irt import SpectralRasch, datasets, simulate
+from spectral_irt import SpectralRasch, datasets
 from spectral_irt.bank import AnchoredRasch, Bank
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
@@ -142,19 +142,6 @@ def test_rank_with_and_without_a_number(cli, lsat):
     cli.refused("fit lsat.csv --rank", "-o DIR")
 
 
-def test_rank_by_the_lower_end(cli):
-    """The first of twelve items, which six people answered, is the hardest by its estimate and not by its lower end."""
-    dense = simulate.rasch(400, 12, seed=3, difficulty_sd=0.3).responses.to_dense()
-    dense[6:, 0] = np.nan
-    dense[:6, :2] = [[0, 1]] * 5 + [[1, 0]]
-    wide("few.csv", dense)
-    cli.ok("fit few.csv --set regularization=0 --rank 1 -o hard")
-    cli.ok("fit few.csv --set regularization=0 --rank 1:lower -o safe")
-    hard, safe = read_csv("hard/ranking.csv"), read_csv("safe/ranking.csv")
-    assert hard[0]["item"] == "q1" != safe[0]["item"]
-    assert {row["item"]: row["p_top"] for row in hard} == {row["item"]: row["p_top"] for row in safe}
-
-
 def test_a_scale_for_reports(cli, lsat):
     cli.ok("fit lsat.csv -o out --scale 500,100 --bank bank")
     persons, items = read_csv("out/persons.csv"), read_csv("out/items.csv")
@@ -190,23 +177,6 @@ def test_anchors_from_a_bank_and_from_a_file(cli, lsat):
     assert record("again")["counts"]["items_anchored"] == 5
     Path("anchors.csv").write_text("item,difficulty\nitem1,-1\nitem2,0.5\nx,1\n")
     assert "1 anchor is not in the data and does nothing: 'x'" in cli.ok("fit lsat.csv --anchors anchors.csv")
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "says"),
-    [
-        ("item,difficulty\nitem1,0\nitem1,1\n", "", ["'item1' more than once, with different difficulties"]),
-        ("item,difficulty\nx,0\ny,1\n", "", ["none of its items", "is among the anchors"]),
-        ("item,difficulty\nitem1,easy\n", "", ["line 2", "'easy', no number"]),
-        ("a,b\n1,2\n", "", ["needs a heading with the columns item and difficulty"]),
-        ("item,difficulty\nitem1,500\nitem2,550\n", "", ["beyond 20 logits"]),
-        ("item,difficulty\nitem1,0\n", "--estimator cml --set nu=1", ["leave out --estimator, --set nu"]),
-        ("", "--anchors none", ["there is no bank at 'none'"]),
-    ],
-)
-def test_bad_anchors(cli, lsat, rows, options, says):
-    Path("anchors.csv").write_text(rows)
-    cli.refused(f"fit lsat.csv -o out --anchors anchors.csv {options}", *says)
 
 
 def test_files_for_other_programs(cli, lsat):

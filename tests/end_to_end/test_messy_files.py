@@ -1,7 +1,5 @@
 """Files as people have them: the right items, or one sentence that names the culprit and the one option to add."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -34,10 +34,7 @@ def test_an_output_error_is_not_mistaken_for_one_of_the_operating_system():
 @pytest.mark.parametrize(
     ("python", "shell"),
     [
-        (
-            "nu='1'.csv; say `duplicates='first'`, no `nu_rule`.",
-            "nu='1'.csv; say --duplicates first, no --set nu_rule.",
-        ),
+        ("nu='1'.csv; say `duplicates='first'`, no `nu_rule`", "nu='1'.csv; say --duplicates first, no --set nu_rule"),
         ("Say `missing='not seen'`, or `person=`.", "Say --missing 'not seen', or --person."),
         ("`n_persons`; `threshold=0.5`; `fit=True`", "--persons; --threshold 0.5; --skip none"),
         ("`duplicates='first' or 'last'`", "--duplicates first or last"),

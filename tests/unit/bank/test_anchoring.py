@@ -114,13 +114,13 @@ def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("anchors", "error", "words"),
     [
-        ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once"),
-        ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard'"),
-        ("item,b\n1,0.5\n", ReadError, "columns item and difficulty, .* it has 'item', 'b'"),
+        ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once, with different difficulties"),
+        ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard', no number"),
+        ("item,b\n1,0.5\n", ReadError, "needs a heading with the columns item and difficulty, .* it has 'item', 'b'"),
         ("", ReadError, "it is empty"),
         ("item,difficulty\n1,500\n", OptionError, "logits"),
         ("item,difficulty\n1,49\n2,-49\n", OptionError, "beyond 20 logits"),
-        ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items.*'q1', 'q2'"),
+        ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items .*is among the anchors.*'q1', 'q2'"),
         ({0: "x"}, OptionError, "no number as difficulty, but 'x'"),
         ({9: 1.0}, DesignError, "anchored item"),  # which nobody answered
         (5, OptionError, "not a int"),

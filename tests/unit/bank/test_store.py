@@ -113,13 +113,17 @@ def test_a_changed_manifest_is_found(bank, tmp_path):
             Bank.load(folder)
 
 
-def test_names_outside_the_folder_are_not_opened(bank, tmp_path):
+def test_a_resealed_manifest_that_lies_and_names_outside_the_folder_which_are_not_opened(bank, tmp_path):
     folder = bank.save(tmp_path / "bank")
     record = json.loads((folder / "bank.json").read_text())
     record.pop("sha256")
-    for lie, words in (({"file": "../secret.parquet"}, "lies outside"), (5, "cannot be understood")):
-        record["tables"]["items"] = {**record["tables"]["items"], **lie} if isinstance(lie, dict) else lie
-        (folder / "bank.json").write_bytes(storage._sealed(record)[0])
+    tables, items = record["tables"], record["tables"]["items"]
+    for lie, words in (
+        ({"tables": {**tables, "items": {**items, "file": "../secret.parquet"}}}, "lies outside"),
+        ({"tables": {**tables, "items": 5}}, "cannot be understood"),
+        ({"scale": {**record["scale"], "unit": "wide"}}, "cannot be understood"),
+    ):
+        (folder / "bank.json").write_bytes(storage._sealed(record | lie)[0])
         with pytest.raises(BankError, match=words):
             Bank.load(folder)
 

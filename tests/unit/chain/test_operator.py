@@ -8,18 +8,9 @@ import pytest
 from dense import AWKWARD, dense_pairs, gth, pair_weight
 from dense_ordered import conditional, dense_rates, draw
 from spectral_irt import PairwiseRasch, Responses, SpectralRasch, simulate
-from spectral_irt.chain import errors
+from spectral_irt.chain import errors, operator
 from spectral_irt.chain.errors import covariance, one_pass
-from spectral_irt.chain.operator import (
-    ABILITY,
-    PERSONS,
-    WEIGHTINGS,
-    ItemChain,
-    Neighbors,
-    TiedChain,
-    prox_ability,
-    weighting_named,
-)
+from spectral_irt.chain.operator import ABILITY, PERSONS, WEIGHTINGS, ItemChain, Neighbors, TiedChain
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.data.block import Thresholds
@@ -71,7 +62,7 @@ def rates_by_definition(table, name, beta, chain):
 def test_rates_and_flows_equal_the_explicit_sums(table, name):
     ordered = table is ORDERED
     beta = FLAT if ordered else np.linspace(-1, 1.5, table.shape[1])
-    chain = ItemChain.under(Responses.from_wide(table, ordered=ordered), weighting_named(name), beta)
+    chain = ItemChain.under(Responses.from_wide(table, ordered=ordered), operator.weighting_named(name), beta)
     Y = rates_by_definition(table, name, beta, chain)
     v = np.random.default_rng(1).random((len(beta), 3))
     for ours, theirs in (
@@ -107,7 +98,7 @@ def test_weights_of_people_are_one_over_answers_and_abilities_depend_on_items_an
     n = (~np.isnan(ORDERED)).sum(axis=1)
     assert weight[:4].tolist() == [0, 0, 0, 0]  # no answers, all at the top, all at the bottom, a single item
     np.testing.assert_allclose(weight[weight > 0], 1 / n[weight > 0])
-    theta, variance = prox_ability(RESPONSES.blocks[0], FLAT, RESPONSES.thresholds)
+    theta, variance = operator.prox_ability(RESPONSES.blocks[0], FLAT, RESPONSES.thresholds)
     seen = {}
     for row, *found in zip(ORDERED, theta, variance, strict=True):
         key = (tuple(np.isnan(row)), np.nansum(row))
@@ -135,7 +126,7 @@ def test_the_estimate_is_unbiased_given_the_score():
         used = np.vstack([X, np.zeros(4), K, np.ones((4, 4)), [2, 1, 2, 2]])  # every category, by rows that leave again
         answers = Responses.from_wide(used, ordered=True).take_persons(np.arange(len(X)))
         for name in ("persons", "ability"):
-            g = contributions(ItemChain.under(answers, weighting_named(name), beta), beta).toarray()
+            g = contributions(ItemChain.under(answers, operator.weighting_named(name), beta), beta).toarray()
             np.testing.assert_allclose(p @ g, 0, atol=1e-13)
 
 
@@ -173,7 +164,7 @@ def test_users_is_another_name_of_persons(estimator):
 @pytest.mark.parametrize("name", ["votes", "", None, 3, ["pairs"]])
 def test_an_unknown_weighting_is_an_error_that_lists_the_table(name):
     with pytest.raises(OptionError, match=r"it can be 'ability', 'persons', 'pairs'\."):
-        weighting_named(name)
+        operator.weighting_named(name)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS.values(), ids=WEIGHTINGS)

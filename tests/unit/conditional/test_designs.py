@@ -6,7 +6,6 @@ from scipy import optimize, sparse
 
 from dense_ordered import Enumerated, draw
 from spectral_irt import Responses
-from spectral_irt.conditional import newton as module
 from spectral_irt.conditional.errors import Matrices, parameter_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Likelihood, newton, parameters
@@ -87,22 +86,3 @@ def test_the_identity_is_no_design():
     np.testing.assert_allclose(written.beta - written.beta.mean(), plain.beta, atol=1e-4)
     np.testing.assert_allclose(parameter_covariance(written), Matrices.of(plain).covariance(), atol=1e-4)
     np.testing.assert_allclose(parameters(written.design, plain.beta), plain.beta, atol=1e-10)
-
-
-def test_a_budget_that_ends_on_the_way_back_returns_the_last_good_point(monkeypatch):
-    """What belongs to a point that was rejected must not be returned."""
-    responses = Responses.from_wide(answers((1,) * 6), ordered=True)
-    start = np.zeros(6)
-    real, calls = module._too_far, []
-
-    def never_good(here, gain, accepted, step):
-        calls.append(real(here, gain, accepted, step))
-        return True
-
-    monkeypatch.setattr(module, "_too_far", never_good)
-    found = newton(Likelihood(responses, start), start, max_evaluations=4)
-    assert len(calls) == 3
-    np.testing.assert_array_equal(found.beta, start)
-    np.testing.assert_array_equal(found.point.beta, found.beta)
-    np.testing.assert_allclose(found.point.gradient, Likelihood(responses, start).at(start).gradient)
-    assert found.move > 0.04  # far from the end, which a finding says

@@ -175,6 +175,7 @@ def test_steps_that_end_on_the_way_back_give_the_last_good_point():
     back = next(k for k, end in enumerate(ends) if np.array_equal(end.beta, end.point.beta))  # else a step further
     found = ends[back]
     np.testing.assert_allclose(found.beta, ends[back - 1].point.beta, atol=1e-9)
+    assert found.move > 0.04  # far from the end, which a finding says
     fresh = Likelihood(data, found.beta).at(found.beta)
     np.testing.assert_allclose(found.point.gradient, fresh.gradient, atol=1e-6)
     np.testing.assert_allclose(found.point.information, fresh.information, rtol=1e-6)

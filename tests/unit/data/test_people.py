@@ -1,14 +1,13 @@
 """Columns about people come along with the answers, whatever holds them, and are asked for by name."""
 
 import json
-import sqlite3
 
 import numpy as np
 import polars as pl
 import pytest
 
 import spectral_irt as si
-from reading import complaint, save
+from reading import complaint, in_sqlite, save
 from spectral_irt.errors import OptionError
 from spectral_irt.reading import side_tables
 
@@ -30,13 +29,6 @@ def nested(file):
     return file
 
 
-def database(file):
-    with sqlite3.connect(file) as opened:
-        opened.execute("CREATE TABLE a (student, sex, class, weight, item, response)")
-        opened.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?)", LONG.rows())
-    return {"sql": "SELECT * FROM a", "database": f"sqlite:{file}"}
-
-
 DOORS = {
     "wide csv": lambda at: save(WIDE, at / "a.csv"),
     "long csv": lambda at: save(LONG, at / "a.csv"),
@@ -45,7 +37,7 @@ DOORS = {
     "excel": lambda at: (WIDE.write_excel(at / "a.xlsx"), at / "a.xlsx")[1],
     "json": lambda at: save(LONG, at / "a.jsonl"),
     "nested json": lambda at: nested(at / "a.jsonl"),
-    "query": lambda at: database(at / "a.db"),
+    "query": lambda at: in_sqlite(LONG, at / "a.db"),
     "polars": lambda at: WIDE,
     "pandas": lambda at: WIDE.to_pandas(),
     "pandas index": lambda at: WIDE.to_pandas().set_index("student"),

@@ -217,6 +217,8 @@ def test_nothing_is_left_of_standard_input(tmp_path):
 
 
 QUERY = "SELECT person, item, response FROM answers"
+TWO_COLUMNS = {"sql": "SELECT person, item FROM answers", "format": "long"}
+ME, PORT = "me:secret", "127.0.0.1:1"
 
 
 @pytest.fixture
@@ -251,10 +253,7 @@ def test_a_query_of_duckdb(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (
-            {"sql": "SELECT person, item FROM answers", "format": "long"},
-            "no column seems to hold the response; the columns are 'person', 'item'",
-        ),
+        (TWO_COLUMNS, "no column seems to hold the response; the columns are 'person', 'item'"),
         ({"sql": QUERY + " WHERE item = 'q9'"}, "gives no rows"),
         ({"sql": "SELECT nonsense FROM answers"}, "the query failed"),
         (
@@ -266,14 +265,8 @@ def test_a_query_of_duckdb(tmp_path):
         ({}, "needs `sql="),
         ({"source": "a.csv", "sql": QUERY}, "instead of a file"),
         ({"database": None}, "there is nothing to read"),
-        (
-            {"sql": QUERY, "database": "oracle://me:secret@host/db"},
-            "'oracle://me@host/db'; the address of a database is",
-        ),
-        (
-            {"sql": QUERY, "database": "postgresql://me:secret@127.0.0.1:1/db"},
-            "postgresql://me@127.0.0.1:1/db: cannot connect",
-        ),
+        ({"sql": QUERY, "database": f"oracle://{ME}@host/db"}, "'oracle://me@host/db'; the address of a database is"),
+        ({"sql": QUERY, "database": f"postgresql://{ME}@{PORT}/db"}, f"postgresql://me@{PORT}/db: cannot connect"),
     ],
 )
 def test_queries_that_do_not_give_answers(sqlite, options, said, tmp_path, monkeypatch):

@@ -54,6 +54,8 @@ def test_by_lower_puts_the_unsure_behind():
     for by, first in (("difficulty", True), ("lower", False)):
         assert (study.ranking(by=by)["item"][0] == 0) == first
         assert np.all(np.diff(study.ranking(by=by)[by].to_numpy()) <= 0)
+    hard, safe = (dict(study.ranking(by, 1).select("item", "p_top").iter_rows()) for by in ("difficulty", "lower"))
+    assert hard == safe
 
 
 def test_unanswered_last_and_extreme_marked():

@@ -6,15 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt import SpectralRasch, fit_in_database
-from spectral_irt.errors import (
-    DatabaseError,
-    DesignError,
-    DuplicateResponseError,
-    OptionError,
-    ReadError,
-    ResponseValueError,
-)
+from spectral_irt import SpectralRasch, errors, fit_in_database
+from spectral_irt.errors import DatabaseError, DesignError, OptionError, ReadError
 from spectral_irt.sql.connection import DuckDB
 
 from .conftest import DESIGNS, drawn, in_duckdb, responses_of
@@ -25,7 +18,8 @@ duckdb = pytest.importorskip("duckdb")
 
 SAME, SAME_SE = 1e-9, 1e-6  # what is promised; rounding alone leaves 1e-14
 SMALL = drawn(60, 5, 1, 1)
-ROW = pl.int_range(pl.len())
+ROW, ANSWER = pl.int_range(pl.len()), pl.col("response")
+ODD = {"response": pl.when(ROW < 3).then(9).when(ROW == 7).then(-1).otherwise(ANSWER)}
 
 
 def assert_same(there, frame, **options):
@@ -95,17 +89,9 @@ def test_columns_of_any_name_and_true_and_false():
 @pytest.mark.parametrize(
     ("columns", "error", "said"),
     [
-        (
-            {"response": pl.when(ROW < 3).then(9).when(ROW == 7).then(-1).otherwise(pl.col("response"))},
-            ResponseValueError,
-            r"column 'response' holds 9 \(3 rows\), -1 \(1 rows\) among others",
-        ),
+        (ODD, errors.ResponseValueError, r"column 'response' holds 9 \(3 rows\), -1 \(1 rows\) among others"),
         ({"item": pl.when(ROW > 3).then(pl.col("item"))}, ReadError, "column 'item' is null in 4 of 300 rows"),
-        (
-            {"response": pl.col("response").cast(pl.String)},
-            ReadError,
-            "column 'response' is of type string, not numbers",
-        ),
+        ({"response": ANSWER.cast(pl.String)}, ReadError, "column 'response' is of type string, not numbers"),
         ({"item": ROW / 7}, ReadError, "column 'item' is of type float64; items are text"),
         ({"item": pl.lit("q1"), "person": ROW}, DesignError, "a single item"),
         ({"response": pl.lit(1)}, DesignError, "all 300 responses are right"),
@@ -142,7 +128,7 @@ def test_no_rows_and_many_repeats():
     with pytest.raises(ReadError, match="it has no rows"):
         fit_in_database(in_duckdb(SMALL.head(0)), "answers")
     said = r"300 \(person, item\) pairs are answered more than once: \('p0', 'q000'\), .* and 295 more"
-    with pytest.raises(DuplicateResponseError, match=said):
+    with pytest.raises(errors.DuplicateResponseError, match=said):
         fit_in_database(in_duckdb(pl.concat([SMALL, SMALL])), "answers")
 
 
