@@ -21,8 +21,7 @@ from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import dimensionality
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
-from spectral_irt.inference.fit.causes import cause_findings
-from spectral_irt.inference.fit.checks import VISIBLE, Checks, not_visible
+from spectral_irt.inference.fit.checks import VISIBLE, Checks, cause_findings, not_visible
 from spectral_irt.inference.fit.item_fit import LEVEL, detectable, item_fit_columns, misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore

@@ -233,12 +233,9 @@ class AnalysisOfPeople:
         the share with the same (the mid-percentile). `measure` and `measure_se` follow where there is a scale of
         report. Without forms, as in an adaptive test, the table has no rows.
         """
-        return with_measures(self._scores(), "ability", self.calibration.scale)
-
-    @once
-    def _scores(self) -> Columns:
         self._tell("tables of scores")
-        return score_columns(Form(self.calibration.thresholds, self._layout), self.forms(), self.abilities())
+        found = score_columns(Form(self.calibration.thresholds, self._layout), self.forms(), self.abilities())
+        return with_measures(found, "ability", self.calibration.scale)
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
