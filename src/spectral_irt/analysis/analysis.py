@@ -77,7 +77,7 @@ class Analysis(AnalysisOfRatings):
     -----
     Where a method takes groups or clusters of people, it takes the name of a column about them that was read with the
     answers (`si.read("answers.csv", people=["sex"])`), labels in the order of the people, or a mapping from person to
-    label.
+    label. `study.facets` are the facets of ratings beside the items, such as "rater".
 
     Examples
     --------
