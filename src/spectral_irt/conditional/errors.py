@@ -262,8 +262,7 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
         missing, steep, noise = answers.sum(_equation, delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
-    nothing = np.zeros(m)
-    back, extra = (nothing, nothing) if matrices is None else _following(layout, fixed, matrices, slope)
+    back, extra = np.zeros((2, m)) if matrices is None else _following(layout, fixed, matrices, slope)
     with np.errstate(divide="ignore", invalid="ignore"):
         secant = np.where(delta == 0, slope, here / delta)
         # What comes back to an item by way of the others grows as its information does.

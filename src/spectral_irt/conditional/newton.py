@@ -373,8 +373,7 @@ def newton(
             break
     assert accepted is not None
     if accepted[0].evaluations < k:  # the budget ended on the way back: what counts is the last good point
-        here = replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k)
-        return replace(here, move=last_move)
+        return replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k, move=last_move)
     if tol is not None:
         return replace(here, move=last_move)
     return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)

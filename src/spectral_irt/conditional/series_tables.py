@@ -214,7 +214,10 @@ def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
 
 def _powers(shift: Floats, most: int) -> Floats:
     """shift^a / a! for a = 0, ..., most."""
-    return np.cumprod(np.vstack([np.ones(len(shift)), shift / np.arange(1.0, most + 1)[:, None]]), axis=0)
+    powers = np.ones((most + 1, len(shift)))
+    for a in range(1, most + 1):
+        np.multiply(powers[a - 1], shift / a, out=powers[a])
+    return powers
 
 
 def _taylor(derivatives: Floats, powers: Floats) -> Floats:
@@ -307,8 +310,8 @@ class TableRows(PeopleRows):
         cumulants = np.concatenate([variance[None], sums_of(rows, cells, tables.moments[2:-1])]).astype(np.float64)
         u = weights(rows.scores - mean, cumulants, tables.apart)
         factor = np.sqrt(self.own_weight / cumulants[0])
-        columns = np.vstack([u, u[1] ** 2]) * self.own_weight
-        collected = sums_in(rows, cells, [*columns, factor**2], n, tables.moments.dtype)
+        by = u if self.weight is None else u * self.own_weight
+        collected = sums_in(rows, cells, [*by, by[1] * u[1], factor**2], n, tables.moments.dtype)
         return replace(self, at=at, cells=cells, exact=exact, u=u, factor=factor), (collected, *sums)
 
 
