@@ -113,8 +113,9 @@ class DesignMatrix:
         self.matrix = sparse.csr_array((self.layout.n_entries, 0))
         names = design.terms or [ITEMS, *facets.names[1:]]
         for name in names:
-            if name == ITEMS and not scale:
-                self._thresholds()
+            if name == ITEMS and not scale:  # a column for each threshold of the items
+                block = sparse.eye_array(self.real.n_entries, format="csr")[self.place]
+                self._keep(ITEMS, facets.items[self.real.item], block, self.real.level, self.real.averaging())
             else:
                 self._add(name)
         if scale or (ITEMS not in names and not self.layout.binary):
@@ -123,12 +124,6 @@ class DesignMatrix:
         self.fixed, self.value = np.zeros(self.matrix.shape[1], dtype=bool), np.zeros(self.matrix.shape[1])
         for name, known in design.anchors.items():
             self._anchor(name, known)
-
-    def _thresholds(self) -> None:
-        """A column for each threshold of the items."""
-        real = self.real
-        block = sparse.eye_array(real.n_entries, format="csr")[self.place]
-        self._keep(ITEMS, self.facets.items[real.item], block, real.level, real.averaging())
 
     def _add(self, name: str) -> None:
         """The columns of a facet, a property or an interaction of such."""

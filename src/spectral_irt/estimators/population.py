@@ -15,7 +15,7 @@ from spectral_irt.data.labels import Split, by_label
 from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import csr
-from spectral_irt.text import listed
+from spectral_irt.text import count_are, listed
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
 # Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all wider
@@ -197,8 +197,7 @@ def people_by_group(
     if without.any():
         split = Split((*split.names, NOBODYS), np.where(without, split.n_groups, split.group))
     # Somebody without answers is in no population; a place among the others does no harm.
-    occupied = np.bincount(split.group[responses.counts > 0], minlength=split.n_groups) > 0
-    split = split.keep(occupied)
+    split = split.keep(np.bincount(split.group[responses.counts > 0], minlength=split.n_groups) > 0)
     split = Split(split.names, np.maximum(split.group, 0))
     if split.n_groups > MOST_GROUPS:
         raise OptionError(
@@ -208,12 +207,11 @@ def people_by_group(
     members = [split.group == g for g in range(split.n_groups)]
     parts = tuple(Members(responses.take_persons(each), None if weights is None else weights[each]) for each in members)
     _check_linked(parts, split.names)
-    findings = []
-    if NOBODYS in split.names:
-        n = int(np.sum(without & (responses.counts > 0)))
-        sentence = f"{n:,} {'person is' if n == 1 else 'people are'} in none of the groups, and taken as one together."
-        findings.append(Finding("people_without_group", "note", sentence))
-    return split, parts, findings
+    if NOBODYS not in split.names:
+        return split, parts, []
+    who = count_are(int(np.sum(without & (responses.counts > 0))), "person")
+    sentence = f"{who} in none of the groups, and taken as one together."
+    return split, parts, [Finding("people_without_group", "note", sentence)]
 
 
 def _check_linked(parts: tuple[Members, ...], names: tuple[str, ...]) -> None:
