@@ -180,6 +180,15 @@ class Browser:
             more = text if kind == "keyDown" else {}
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
+    def problems(self) -> list[str]:
+        """What axe-core finds serious; nothing where it is not there, which tests say."""
+        program = axe()
+        if program is None:
+            return []
+        self.run(program.read_text(encoding="utf-8") + "; true")
+        found = self.run("axe.run().then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
+        return [f"{what}: {where[:200]}" for impact, what, where in found if impact in ("serious", "critical")]
+
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """A picture of the page, from top to end unless `whole` is not wanted."""
         data = self.ask("Page.captureScreenshot", captureBeyondViewport=whole, format="png")["data"]

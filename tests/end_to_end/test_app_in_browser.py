@@ -20,7 +20,6 @@ pytestmark = [
 READY = "document.documentElement?.dataset.ready === 'yes' && document.readyState === 'complete'"
 REST = f"{READY} && location.pathname.includes('/job/') && !document.querySelector('[data-busy]')"
 PATIENCE = 120.0
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
@@ -72,28 +71,18 @@ def downloaded(browser: Browser, name: str) -> bytes:
     return path.read_bytes()
 
 
-def problems(browser: Browser) -> list[str]:
-    """What axe-core finds serious."""
-    program = axe()
-    if program is None:  # `test_axe_is_there` says so
-        return []
-    browser.run(program.read_text(encoding="utf-8") + "; true")
-    found = browser.run("axe.run().then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
-    return [f"{what}: {where[:200]}" for impact, what, where in found if impact in SERIOUS]
-
-
 @pytest.mark.skipif(axe() is None, reason="NO AXE-CORE: the accessibility of the app was NOT checked")
 def test_axe_is_there() -> None:
     assert axe() is not None
 
 
 def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) -> None:
-    assert problems(browser) == []
+    assert browser.problems() == []
     upload(browser, answers)
     assert "150 people, 11 items, 1,650 answers" in rest(browser, "document.querySelector('.findings') !== null")
-    assert problems(browser) == []
+    assert browser.problems() == []
     browser.look(dark=True)
-    assert problems(browser) == []
+    assert browser.problems() == []
 
     # "visits" holds zeros and ones and is no item: its role is corrected, by keyboard.
     browser.run("document.querySelector('[name=role-2]').focus()")
@@ -105,12 +94,12 @@ def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) ->
 
     press(browser, "Run the calibration")
     browser.wait(f"{READY} && document.querySelector('#share') !== null")
-    assert problems(browser) == []
+    assert browser.problems() == []
     page = rest(browser, "document.querySelector('#results') !== null")
     assert "150 people, 10 items" in page
-    assert problems(browser) == []
+    assert browser.problems() == []
     browser.look(width=390, height=800)
-    assert problems(browser) == []
+    assert browser.problems() == []
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")  # nothing is cut off on a phone
     browser.look()
 
@@ -131,7 +120,7 @@ def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) ->
     browser.open(at + "report.html")
     assert browser.run("document.querySelector('h1').textContent") == "Report: answers.csv"
     assert browser.run("document.querySelectorAll('#table-items tbody tr').length") == 10
-    assert problems(browser) == []
+    assert browser.problems() == []
     browser.open(at)
     press(browser, "Close this file")
     browser.wait(f"{READY} && document.querySelector('#answers') !== null")
@@ -146,6 +135,7 @@ def test_a_messy_file_is_put_right_by_clicks(browser: Browser, kind: str, tmp_pa
     page = rest(browser)
     if kind == "words":  # the message names the option, and there is a field for it
         assert "--recode never,rarely,sometimes,often,always" in page
+        assert browser.problems() == []
         browser.run(f"document.querySelector('[name=more]').value = '--recode {','.join(LIKERT)}'")
     elif kind == "demographics":  # 'couple' looks like an item
         assert "240 people, 13 items" in page
@@ -165,19 +155,6 @@ def test_a_messy_file_is_put_right_by_clicks(browser: Browser, kind: str, tmp_pa
     assert "240 people, 12 items" in rest(browser, "document.querySelector('#results') !== null")
     press(browser, "Close this file")
     browser.wait(f"{READY} && document.querySelector('#answers') !== null")
-
-
-def test_a_bad_file(browser: Browser, app: App, tmp_path: Path) -> None:
-    (tmp_path / "words.csv").write_text("Dear colleague,\nplease find the answers below.\n", encoding="utf-8")
-    upload(browser, tmp_path / "words.csv")
-    page = rest(browser)
-    assert "error" in page
-    assert "words.csv" in page
-    assert "Traceback" not in page
-    assert problems(browser) == []
-    press(browser, "Close this file")
-    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
-    assert app.job_folders() == []
 
 
 def test_two_tabs_cancel_and_a_closed_tab(browser: Browser, app: App, answers: Path, tmp_path: Path) -> None:
