@@ -29,7 +29,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask, SharedSets
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import Anderson, add_columns, conjugate_gradients, onto_items, shared_ones
+from spectral_irt.numerics import Anderson, conjugate_gradients, csr, onto_items, shared_ones
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
@@ -166,12 +166,10 @@ def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Flo
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, ...]:
-    rows, (sums, squares) = rows_of(block, layout), np.zeros((2, layout.n_items))
-    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
+    rows, passed = rows_of(block, layout), block.halves(layout.n_entries)[0]
     each: Floats = np.where(rows.informative, 1.0 if weight is None else weight, 0.0)
-    for values, total in ((each, sums), (each**2, squares)):
-        add_columns(cells, ones, values, total)
-    return sums, squares, onto_items(block.halves(layout.n_entries)[0], each)
+    met = csr(rows.indptr.astype(np.int32), np.asarray(rows.items), shared_ones(len(rows.items)), layout.n_items)
+    return onto_items(met, each), onto_items(met, each**2), onto_items(passed, each)
 
 
 @dataclass(frozen=True, eq=False)
