@@ -388,6 +388,8 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
             what = f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}."
             raise ReadError(f"{what} Reshape your data: one row per person, one column per item.")
     matrix = matrix.T if orient == "items" else matrix
+    if matrix.shape[0] and not matrix.shape[1]:
+        raise ReadError(f"the table has no items: its shape is {matrix.shape}, people x items.")
     labels = np.arange(matrix.shape[1]) if items is None else label_array(items)
     if len(labels) != matrix.shape[1]:
         raise OptionError(f"`items` has {len(labels)} labels; the table has {matrix.shape[1]} columns.")

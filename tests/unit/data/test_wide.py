@@ -178,6 +178,7 @@ ONES = sparse.csr_array(np.array([[1, 0], [0, 1]]))
         (pd.DataFrame([[1, 0]], columns=["a", "a"]), ReadError, r"must differ.*'a'"),
         (pa.table([[1], [0]], names=["a", "a"]), ReadError, r"must differ.*'a'"),
         (np.array([[1 + 0j, 0]]), ReadError, "Complex"),
+        *((table, ReadError, "no items") for table in (np.zeros((3, 0)), sparse.csr_array((3, 0)))),
         *(([[0, 1], [1, value]], ResponseValueError, "holds") for value in (np.inf, -np.inf, 2.5, -99, 0.5)),
         ([["A", "B"], ["C", "NA"]], ResponseValueError, r"column 0, row 0 holds 'A'.*`key=`.*`correct=`"),
         (ONES, ResponseValueError, "every stored response of the sparse matrix is 1"),
