@@ -45,11 +45,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
                 f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
                 "method with `regularization='auto'`, or collect more answers."
             )
-    labels = components(rest)
-    if labels.max(initial=0) > 0:
-        what = f"{rest.source}: {describe_split(rest, labels)} Use {errors.LARGEST_COMPONENT}, fit each group on its"
-        other = "add a form that links them, or use the spectral method with `regularization='auto'`"
-        raise DisconnectedDesignError(f"{what} own, {other}.")
+    refuse_parts(rest, components(rest))
     left = responses.items[~kept]
     if not len(left):
         return rest, kept, ()
@@ -60,6 +56,14 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
     remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
     remedy += "." if binary else ", or collapse their categories."
     return rest, kept, (Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist())),)
+
+
+def refuse_parts(responses: Responses, labels: Ints) -> None:
+    """An error where items, or their thresholds, are of several parts: without a prior these have no common scale."""
+    if labels.max(initial=0) > 0:
+        what = f"{responses.source}: {describe_split(responses, labels)} Use {errors.LARGEST_COMPONENT}, fit each group"
+        other = "add a form that links them, or use the spectral method with `regularization='auto'`"
+        raise DisconnectedDesignError(f"{what} on its own, {other}.")
 
 
 def describe_split(responses: Responses, labels: Ints) -> str:

@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Newton, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
+from spectral_irt.data.unlinked import refuse_parts
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
@@ -96,6 +98,8 @@ class Conditional(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept, design = self._kept(responses)
+        if design is not None:  # shared offsets do not tie items together that no person links
+            refuse_parts(kept.responses, linked_items(kept.responses, mixed=True)[0][kept.responses.thresholds.item])
         how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
         return conditional_thresholds(kept.responses, design and design.matrix, kept=kept, **how)
 

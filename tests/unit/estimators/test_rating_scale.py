@@ -5,7 +5,7 @@ import pytest
 
 from spectral_irt import ConditionalRatingScale, SpectralRatingScale, simulate
 from spectral_irt.data import Responses
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 
 BOTH = (SpectralRatingScale, ConditionalRatingScale)
 
@@ -29,6 +29,14 @@ def test_a_category_of_left_out_items_only_is_refused(estimator, table):
     odd = np.column_stack([np.minimum(table, 2), np.full(80, 3.0)])
     with pytest.raises(DesignError, match="category '3' was chosen only for items"):
         estimator().fit(odd)
+
+
+def test_items_that_nobody_links_are_refused(table):
+    """Their common offsets do not say how hard one half is to the other."""
+    apart = table.copy()
+    apart[::2, 3:], apart[1::2, :3] = np.nan, np.nan
+    with pytest.raises(DisconnectedDesignError, match="2 groups that share no people"):
+        ConditionalRatingScale().fit(apart)
 
 
 def test_categories_that_are_kept_are_not_said_to_be_numbered_anew(table):
