@@ -71,6 +71,15 @@ def test_groups_explain_a_vertical_scale(categories):
     assert not grouped.findings
 
 
+def test_what_nobody_links_is_no_direction():
+    """Nothing tells where two halves without people in common lie to one another."""
+    X = si.simulate.rasch(300, 16, seed=10).responses.to_dense()
+    X[::2, 8:], X[1::2, :8] = np.nan, np.nan
+    found = si.AnchoredRasch({0: -0.3, 15: 0.4}).fit(X).analyse(X).hausman()
+    assert found.df == 3
+    assert "items met with it" not in found.columns["direction"]
+
+
 @pytest.mark.slow
 def test_of_very_much_a_sample_is_compared():
     answers = si.simulate.rasch(3000, MOST_THRESHOLDS + 50, design="sampled", p=0.15, seed=6).responses

@@ -47,6 +47,7 @@ MOST_RESPONSES = 50_000  # with more a sample of the people: enough for power, h
 LEAST_PEOPLE = 50  # with a score between the lowest and the highest; with fewer nothing can be told
 STEP, PASSES = 1e-3, 30  # of the marginal likelihood: what is missing to the maximum is accounted for
 WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
+TOLD = 1e-5  # standard deviations: about what rounding leaves of a direction that those before it make up
 CODE = "conditional_against_marginal"
 OF_FORM, MOST_FORMS, MOSTLY = 20, 50, 0.9  # people of a form; forms; share of people on them
 FOLLOW, ROUTED = 0.6, 0.97  # chance that one of a form scores above one of another on common items: abler; told apart
@@ -140,6 +141,11 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     likelihood = ExactLikelihood(everyone)
     exact = likelihood.exact_is_affordable()
     HW = (likelihood.information(beta) if exact else likelihood.at(beta).dense()) @ W
+    size = np.sqrt(np.maximum(np.einsum("ik,ik->k", W, HW), 1e-12))
+    beyond = np.diag(np.linalg.cholesky(W.T @ HW / np.outer(size, size) + TOLD**2 * np.eye(len(names))))
+    kept = np.flatnonzero(np.append(True, beyond[1:] > 3 * TOLD))
+    if len(kept) < len(names):  # such as items against others that nobody links to them
+        names, W, HW = [names[k] for k in kept], W[:, kept], HW[:, kept]
     found = marginal_information(parts, beta, fit.populations)
     inverse = found.inverse()
     B = inverse[:, : len(beta)] @ HW
