@@ -92,6 +92,7 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --treshold 1", "no option --treshold; did you mean --threshold? See spectral-irt fit --help.\n"),
     ("score x --bnak b", "no option --bnak; did you mean --bank? See spectral-irt score --help.\n"),
     ("fit --xyzzy", "error: there is no option --xyzzy; see spectral-irt fit --help.\n"),
+    ("fit good.csv --users 5", "error: there is no option --users;"),  # that was one of simulate
     # Options that would do nothing.
     ("fit good.csv --parquet", "--parquet", "-o DIR"),
     ("fit good.csv --set nu_rule=together", "--set nu_rule", "--set nu=1"),

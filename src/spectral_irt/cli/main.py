@@ -266,7 +266,7 @@ def renewed(words: list[str], error: Any) -> list[str] | None:
     for row in re.split("; |\n", RENAMED.strip()):
         old, _, new = row.partition(": ")
         flag = new.split()[0].replace("{}", "files")
-        if old in known or (flag not in known and f"{flag}: " not in RENAMED):
+        if old in known or (flag not in known and f"{flag}: {{}}" not in RENAMED):
             continue
         while found := _taken(words, old, "{}" in new):
             (place, said), was = found, ""
