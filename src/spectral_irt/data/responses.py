@@ -262,7 +262,7 @@ class Responses:
 
     @cached_property
     def shared(self) -> SharedSets | None:
-        """What people on repeated sets of items told together, where most share theirs; see `same_items`."""
+        """What people on repeated sets of items told together, where most share theirs; see `shared_sets`."""
         from spectral_irt.data.design import shared_sets
 
         return shared_sets(self) if self.thresholds.binary else None

@@ -33,8 +33,8 @@ BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Codecs of Python that decode text but are no way to write a file.
 CONTROLS = bytes(set(range(32)).difference(b"\t\n\r"))  # characters that a text has few of
+# Codecs of Python that decode text but are no way to write a file.
 NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
 FEWEST_ZEROS = 0.3  # of every second byte: separators, digits and line ends alone make more in a table
 
