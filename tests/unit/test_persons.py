@@ -333,3 +333,9 @@ def test_the_same_score_on_all_items_is_the_same_ability_to_the_last_bit(method)
     few = np.sort(first[:3])
     alone = abilities(data.responses.take_persons(few), data.difficulty, method, **prior)
     np.testing.assert_allclose(alone.ability, found.ability[few], rtol=1e-9)
+
+
+@pytest.mark.parametrize("sd", [1e-6, 1e-3, 0.5])
+def test_a_spread_that_is_given_is_kept_beside_a_mean_that_is_not(sd):
+    answers = simulate.rasch(50, 8, seed=1).responses
+    assert abilities(answers, np.zeros(8), "eap", prior_sd=sd).prior[1] == pytest.approx(sd)

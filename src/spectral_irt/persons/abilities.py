@@ -238,7 +238,7 @@ def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses
 
 def settle(image: Callable[[Floats], Floats | None], here: Floats) -> Floats:
     """Where EM's step `image` leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
-    speed, narrowest = Anderson(window=3), np.log(NARROWEST)
+    speed, narrowest = Anderson(window=3), min(np.log(NARROWEST), here[-1])  # an sd that is given is kept
     for _ in range(200):
         there = image(here)
         if there is None:  # nobody answered anything
