@@ -94,15 +94,15 @@ def test_random_kills(tmp_path, name, state):
     for seed, file in ((1, "a.csv"), (2, "b.csv")):
         write(tmp_path / file, seed)
     finish(["fit", "a.csv", "--bank", "bank", "-o", "out"], tmp_path)
-    whole = ended = 0
+    whole, ended = count_files(["fit", "a.csv", "-o", "out"], tmp_path), 0
     for kill in range(KILLS):
         if name == "fit":
             args = ["fit", "b.csv" if state(tmp_path) == "a.csv" else "a.csv", "-o", "out"]
         else:
             write(tmp_path / "new.csv", 10 + kill)
             args = ["update", "bank", "new.csv"]
-        if kill == 0:
-            whole = count_files([*args[:3], "-o", "copy"] if name == "update" else args, tmp_path)
+        if kill == 0 and name == "update":
+            whole = count_files([*args, "-o", "copy"], tmp_path)
         before = state(tmp_path)
         number = SIGNALS[kill % 3]
         code, said = start(args, tmp_path, numbers.randint(1, whole), number)
