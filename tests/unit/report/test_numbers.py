@@ -100,7 +100,12 @@ DATA = {
 }
 
 
-@pytest.fixture(scope="module", params=DATA)
+QUICK = {"right and wrong", "missing", "key", "ordered", "ratings"}
+
+
+@pytest.fixture(
+    scope="module", params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in DATA]
+)
 def data(request):
     answers, estimator, options, then, groups = DATA[request.param]
     made = answers()
