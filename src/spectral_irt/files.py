@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import threading
@@ -22,6 +23,7 @@ from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.text import listed
@@ -60,33 +62,36 @@ def all_or_nothing(
 
     The drafts are made at once, so a place that cannot be written shows before the work. A draft that the block removes
     is a result that did not come about: what was in its place is stale. `stale` files go when the new ones come. `last`
-    is done when all drafts are complete and writes the banks in `folders`; if it fails, no draft takes its place."""
+    is done when all drafts are complete and writes the banks in `folders`; if it fails, no draft takes its place.
+
+    Where a target is a symbolic link, the file that it leads to is replaced, and the link stays. A file that is
+    replaced keeps its permissions."""
+    refuse_addresses([*targets, *folders])
     refuse_inputs([*targets, *stale, *folders], inputs)
-    if len(set(map(os.path.realpath, targets))) < len(targets):
-        raise OptionError("two results would go to the same file; give each a name of its own.")
-    made: list[Path] = []
+    refuse_same_file(targets)
+    real_places = [Path(os.path.realpath(target)) for target in targets]
+    made: list[Path] = []  # folders
     drafts: list[Path] = []
     try:
-        for directory in set(map(attrgetter("parent"), targets)):
+        for directory in set(map(attrgetter("parent"), real_places)):
             remove_leftovers(directory)
         for folder in folders:
             near = next(above for above in (folder.absolute(), *folder.absolute().parents) if above.exists())
             with naming(folder):
                 tempfile.TemporaryFile(dir=near).close()
-        for target in targets:
+        for target, place in zip(targets, real_places, strict=True):
             with naming(target):
-                for above in (*reversed(target.parent.parents), target.parent):
-                    if not above.exists():
-                        made.append(above)
-                        above.mkdir()
-                if target.is_dir():
+                _make_folders(place.parent, made)
+                if place.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "is a directory")
-                if target.exists() and not target.is_file():
+                if place.exists() and not place.is_file():
                     raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
-                drafts.append(draft_beside(target))
-                drafts[-1].open("xb").close()
+                draft = draft_beside(place)
+                drafts.append(draft)
+                _create_draft(draft, place)
         yield drafts
         draft_of = dict(zip(targets, drafts, strict=True))
+        place_of = dict(zip(targets, real_places, strict=True))
         for target, draft in draft_of.items():
             with naming(target), suppress(FileNotFoundError), draft.open("rb") as file:
                 os.fsync(file.fileno())  # some file systems complain of lack of space only now
@@ -98,7 +103,7 @@ def all_or_nothing(
                 done = listed(map(str, written[before:]))
                 with naming(target, f"{done} had been written before." if done else "Nothing was written."):
                     if target in draft_of and draft_of[target].exists():
-                        os.replace(draft_of[target], target)
+                        _move_into_place(draft_of[target], place_of[target])
                         written.append(target)
                     else:
                         _remove(target)
@@ -121,6 +126,33 @@ def write_each(writers: Mapping[Path, Callable[[Path], object]], **places: Any) 
             with naming(target):
                 writers[target](draft)
         return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it; `made` gets the ones that were not there. Another process may be at it, too."""
+    for above in (*reversed(folder.parents), folder):
+        try:
+            above.mkdir()
+        except OSError:  # of a folder that is there, systems say that it exists, or that it cannot be written
+            if not above.is_dir():
+                raise
+        else:
+            made.append(above)
+
+
+def _create_draft(draft: Path, place: Path) -> None:
+    """An empty draft that is no more open to others than the file that it is to replace."""
+    private = stat.S_IRUSR | stat.S_IWUSR
+    mode = 0o666  # as for every new file: the umask of the process takes its part away
+    if place.exists():
+        mode = stat.S_IMODE(place.stat().st_mode) & 0o777 | private
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+
+
+def _move_into_place(draft: Path, place: Path) -> None:
+    if place.exists():
+        draft.chmod(stat.S_IMODE(place.stat().st_mode))
+    os.replace(draft, place)
 
 
 def _remove(path: Path) -> None:
@@ -179,20 +211,94 @@ def remove_leftovers(directory: Path) -> None:
                     pass
 
 
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]")  # s3://logs, and s3:/logs, which is what a path makes of it
+
+
+def is_address(text: str | Path) -> bool:
+    """Whether this is an address such as s3://logs/results, and no path; the C: of Windows is a single letter.
+
+    >>> is_address("s3://logs/results"), is_address(Path("gs://logs")), is_address("C:/results"), is_address("a/b")
+    (True, True, False, False)
+    """
+    return ADDRESS.match(str(text)) is not None
+
+
+def refuse_addresses(outputs: Iterable[str | Path]) -> None:
+    """An error when a result would go to an address: a path of that name would be a folder of this machine."""
+    for output in filter(is_address, outputs):
+        scheme = str(output).partition(":")[0]
+        raise OutputError(
+            f"results are written to folders of this machine, and {scheme}:// is an address; name a folder, and copy "
+            "the results from there. Nothing was written."
+        )
+
+
+def refuse_same_file(targets: Sequence[Path]) -> None:
+    """An error when two results would go to the same file."""
+    first: dict[str, Path] = {}
+    for target in targets:
+        place = os.path.realpath(target)
+        if place in first:
+            raise OptionError(
+                f"two results would go to the same file, {str(first[place])!r} and {str(target)!r}; give each a name "
+                "of its own."
+            )
+        first[place] = target
+
+
+def local_path(source: str | os.PathLike[str]) -> str | None:
+    """The path of an input on this machine, with ~ for the home directory, or of file://; None where it is elsewhere.
+
+    >>> local_path("file:///data/my%20file.csv"), local_path("https://host/a.csv"), local_path("-")
+    ('/data/my file.csv', None, None)
+    """
+    text = os.fsdecode(os.path.expanduser(os.fspath(source)))
+    if "://" not in text:
+        return None if text == "-" else text
+    parts = urlsplit(text)
+    return unquote(parts.path) if parts.scheme == "file" else None
+
+
+def input_paths(source: str | os.PathLike[str]) -> list[Path]:
+    """Every file on this machine that an input may mean: itself, all that a pattern matches, all files below a folder.
+
+    Reading chooses among them, and no result may take the place of one of them."""
+    path = local_path(source)
+    if path is None or "\0" in path:
+        return []
+    # A file may well be called "answers[1].csv": a pattern is only what is no file itself.
+    if not os.path.lexists(path) and glob.has_magic(path):
+        return sorted(Path(name) for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    if os.path.isdir(path):
+        return sorted(inner for inner in Path(path).rglob("*") if inner.is_file())
+    return [Path(path)]
+
+
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """An error when a result would take the place of something that is being read, under whatever name it goes. Inputs
-    may be patterns; a folder stands for itself and for the files in it."""
-    read: dict[tuple[int, int], Path] = {}
-    for one in map(os.path.expanduser, inputs):
-        for path in [one] if os.path.lexists(one) else glob.glob(one, recursive=True):
-            read.update(_keys(Path(path)))
+    """An error when a result would take the place of something that is being read, under whatever name it goes."""
+    sources: dict[tuple[int, int], Path] = {}
+    for source in inputs:
+        folder = local_path(source)
+        for path in (*([] if folder is None else [Path(folder)]), *input_paths(source)):
+            sources.update(dict.fromkeys(_identity(path), path))
     for output in outputs:
-        for key, _ in _keys(output):
-            if key in read:
-                raise OutputError(
-                    f"the results would replace {str(read[key])!r}, which is being read; choose another place. Nothing "
-                    "was written."
-                )
+        inside = output.iterdir() if output.is_dir() else ()
+        for path in (output, *inside):
+            for key in _identity(path):
+                if key in sources:
+                    raise OutputError(
+                        f"the results would replace {str(sources[key])!r}, which is being read; choose another place. "
+                        "Nothing was written."
+                    )
+
+
+def _identity(path: Path) -> list[tuple[int, int]]:
+    """What is the same for all names of a file; nothing where there is none."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return []
+    return [(state.st_dev, state.st_ino)]
 
 
 def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
@@ -209,17 +315,6 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
             f"{listed(foreign)} exists, and spectral-irt did not make it; choose another place, or move it away. "
             "Nothing was written."
         )
-
-
-def _keys(path: Path) -> Iterator[tuple[tuple[int, int], Path]]:
-    """What is the same for all names of a file; for a folder, of the files in it too."""
-    with suppress(OSError, ValueError):
-        found = path.stat()
-        yield (found.st_dev, found.st_ino), path
-        for inner in path.iterdir() if path.is_dir() else ():
-            with suppress(OSError):
-                found = inner.stat()
-                yield (found.st_dev, found.st_ino), inner
 
 
 @contextmanager

@@ -111,6 +111,15 @@ def test_demo_hands_out_its_files_with_commands_that_work(cli):
     assert len(read_csv("lsat-results/items.csv")) == 5
 
 
+def test_demo_files_for_programs(cli):
+    done = cli("demo --files quiet -q")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert Path("quiet/quiz.csv").is_file()
+    done = cli("demo --files told --json")
+    outputs = json.loads(done.out)["outputs"]
+    assert sorted(outputs) == sorted(str(path) for path in Path("told").rglob("*") if path.is_file())
+
+
 def process(*args, cwd, **options):
     command = [sys.executable, "-m", "spectral_irt", *args]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)

@@ -71,3 +71,55 @@ def test_what_is_no_ordinary_file_is_not_replaced(cli, files):
         cli.refused(f"compare d.csv -o {name}", f"'{name}' is not an ordinary file")
     assert Path("pipe.csv").is_fifo()
     assert Path("full.csv").is_symlink()
+
+
+def test_a_file_in_a_folder_of_an_input_folder(cli, files):
+    Path("answers/2024").mkdir(parents=True)
+    shutil.copy("d.csv", "answers/2024/x.csv")
+    os.link("answers/2024/x.csv", "hard.csv")
+    for target in ("answers/2024/x.csv", "hard.csv", "sub/../answers/2024/x.csv"):
+        cli.refused(f"score answers --bank bank -o {target}", "would replace 'answers/2024/x.csv'")
+        cli.refused(f"compare answers --estimators spectral -o {target}", "would replace 'answers/2024/x.csv'")
+    cli.ok("score answers --bank bank -o answers/scores.txt.d")
+
+
+def test_a_file_that_is_named_by_its_address(cli, files):
+    address = Path("d.csv").absolute().as_uri()
+    cli.refused(f"compare {address} --estimators spectral -o d.csv", "d.csv', which is being read")
+    cli.refused(f"score {address} --bank bank -o d.csv", "d.csv', which is being read")
+
+
+def test_the_file_of_a_database_however_it_is_named(cli, files):
+    import sqlite3
+
+    connection = sqlite3.connect("answers.csv")
+    connection.execute("create table a as select 'a' person, 'q' item, 1 response")
+    connection.commit()
+    connection.close()
+    place = Path("answers.csv").absolute()
+    for database in ("sqlite:answers.csv", f"sqlite://{place}"):
+        line = ["compare", database, "--sql", "select * from a", "--estimators", "spectral", "-o", "answers.csv"]
+        cli.refused(line, "which is being read")
+
+
+def test_a_leaderboard_may_stand_in_the_folder_of_its_logs(cli):
+    cli.ok("demo --files .")
+    cli.ok("leaderboard runs -o runs/board")
+    cli.ok("leaderboard runs -o runs/board")
+    log = next(path for path in Path("runs").rglob("samples_*.jsonl"))
+    cli.refused(f"leaderboard runs --report {log}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fit d.csv -o", "fit d.csv --bank", "fit d.csv --report", "fit d.csv --plots", "score d.csv --bank bank -o",
+        "update bank d.csv -o", "link bank bank2 -o", "link bank bank2 --common-items", "link bank bank2 --equate",
+        "compare d.csv -o", "pack d.csv -o", "leaderboard d.csv -o", "leaderboard d.csv --report", "shortlist d.csv -o",
+        "simulate --items 3 -o", "simulate --items 3 -o a.csv --truth", "demo -o", "demo --files",
+        "export bank --to catsim -o",
+    ],
+)  # fmt: skip
+def test_results_do_not_go_to_an_address(cli, files, line):
+    for address in ("s3://logs/out.csv", "gs://logs", "file:///tmp/spectral-irt-out.html"):
+        cli.refused(f"{line} {address}", "address", "folder")

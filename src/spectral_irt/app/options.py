@@ -15,7 +15,10 @@ ABOVE_MEAN = ("", "right", "wrong")
 ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "more")
-OWN = ("-o", "--output", "--report", "--plots", "--bank", "--json", "--dry-run", "-q")  # what the page says itself
+# What the page says itself: where results go, and what the command prints, by which the page learns of them.
+PLACES = ("--output", "--report", "--plots", "--bank")
+PRINTED = ("--json", "--quiet", "--strict", "--dry-run", "--help", "--help-all", "--version")
+SHORT = ("-o", "-q", "-h")  # also with a value or another flag behind them, as in -oFOLDER and -qh
 TOGETHER = 50  # names of columns that are said in one word
 MAGIC = "[*?"  # by which a name would be a pattern
 
@@ -111,14 +114,20 @@ class Choice:
         return words + self.more_words()
 
     def more_words(self) -> list[str]:
-        """The further options; an error where one names a place, which the page has for itself."""
+        """The further options; an error where one is among those that the page says itself."""
         try:
             words = shlex.split(self.more)
         except ValueError as error:
             raise OptionError(f"the further options cannot be read: {error}.") from None
-        own = [word for word in words if word.partition("=")[0] in OWN]
-        if own or (words and not words[0].startswith("-")):
-            raise OptionError(f"{(own or words)[0]!r} is no option for here; the page says where results go.")
+        for k, word in enumerate(words):
+            flag = word.partition("=")[0]
+            reserved = flag in (*PLACES, *PRINTED) or word.startswith(SHORT)
+            no_option = word == "--" or (k == 0 and not word.startswith("-"))
+            if reserved or no_option:
+                raise OptionError(
+                    f"{word!r} is no option for this page, which says itself where results go and what is printed; "
+                    "leave it out. In a terminal, spectral-irt fit --help lists the options."
+                )
         return words
 
     def now(self, columns: Sequence[Mapping[str, Any]]) -> dict[int, str]:

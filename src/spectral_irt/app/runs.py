@@ -101,6 +101,8 @@ class Job:
             self.problems[title] = "Canceled; nothing came of it."
         except OSError as error:
             self.problems[title] = f"The disk or the system refused: {error.strerror or error}."
+        except Exception as error:  # nobody waits for this task: what it does not tell, nobody learns
+            self.problems[title] = f"Internal error: {type(error).__name__}. This is our mistake; please report it."
         finally:
             self.work = None
             self.version += 1

@@ -32,7 +32,7 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import Labels, label_array, readable
 from spectral_irt.errors import BankError, OutputError, StaleBankError
-from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, uninterrupted, written
+from spectral_irt.files import BUSY, draft_beside, lock_file, refuse_addresses, remove_leftovers, uninterrupted, written
 from spectral_irt.tables import plain
 from spectral_irt.text import listed
 
@@ -202,6 +202,7 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
 def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
+    refuse_addresses([target])
     remove_leftovers(target)
     new = not is_bank(target)
     tables: dict[str, bytes] = {}

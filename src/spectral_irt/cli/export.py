@@ -65,7 +65,8 @@ def export(
         people = pfile(about["persons"], scale=calibration.scale, wle=about["wle"]) if to == "pfile" else None
         columns = ifile(calibration, fit, scale=calibration.scale) if people is None else people
         text = winsteps_text(columns, style, title=f"spectral-irt, {source}" if style == "fixed" else "")
-    with all_or_nothing([output], inputs=[source]) as (draft,), naming(output):
+    read = [path for path in source.iterdir() if path.is_file()]  # exports may well stand in folders below
+    with all_or_nothing([output], inputs=read) as (draft,), naming(output):
         draft.write_text(text, encoding="utf-8", newline="")
     mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
 

@@ -44,7 +44,7 @@ def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Ca
     job = FitJob(files, reading, method, results, call)
     opened: AbstractContextManager[FitJob] = nullcontext(job)
     for file in files:
-        if "#" in file and is_database(file):
+        if "#" in file and reading.sql is None and is_database(file):
             from spectral_irt.cli.data import in_database
 
             opened = in_database(job, file)

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from spectral_irt.files import reason_of
+from spectral_irt.files import is_address, reason_of
 
 NARROWEST, WIDEST = 40, 110  # longer lines are hard to read
 INDENT, TERM, SHORT_TERM = 2, 32, 28  # an option with its value takes so much; a longer one has a line of its own
@@ -124,6 +124,11 @@ def place(text: str | Path) -> Path:
     """The path, with `~` for the home directory; refused if it can be no name at all."""
     if not str(text):
         raise typer.BadParameter("it is empty; name a place, or . for the current directory.")
+    if is_address(text):
+        raise typer.BadParameter(
+            "it is an address; results and banks are kept in folders of this machine. Name a folder, and copy it from "
+            "there or to there."
+        )
     path = Path(text).expanduser()
     try:
         path.exists()

@@ -14,7 +14,7 @@ from rich.text import Text
 from spectral_irt.cli.options import Call, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError
-from spectral_irt.eval_logs.collect import find_logs
+from spectral_irt.eval_logs.collect import find_logs, log_paths
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.findings import headline_text
@@ -91,17 +91,21 @@ def leaderboard(
     """
     columns = {"person": person, "item": item, "response": response}
     how = {**logs.how(), **{name: value for name, value in columns.items() if value is not None}, "seed": seed}
-    inputs = [*files, *([logs.prompts] if logs.prompts else [])]
     with Progress() as progress:
         board = Leaderboard.read(files, clustered_by=clustered_by, by=logs.subject, progress=progress.reading, **how)
         board.tell = progress.say
-        written = write_board(board, output, report, inputs=inputs)
+        written = write_board(board, output, report, inputs=_inputs(files, logs))
         findings = list(board.findings)  # before the progress line goes
     mode.end(
         lambda: _show_board(board, written),
         lambda: {**board.record(), "outputs": [path.name for path in written]},
         findings,
     )
+
+
+def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
+    """What is read, and may not be replaced; earlier results may well stand in a folder of logs."""
+    return [*log_paths(files), *filter(None, [logs.prompts])]
 
 
 def _show_board(board: Leaderboard, written: list[Path]) -> None:
@@ -159,7 +163,7 @@ def shortlist(
       spectral-irt score new_model/ --bank short
     """
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
-    with all_or_nothing(targets, inputs=files) as drafts:
+    with all_or_nothing(targets, inputs=_inputs(files, logs)) as drafts:
         with Progress() as progress:
             wanted = [logs.subject] if logs.subject else []
             source = read_source(files, wanted=wanted, progress=progress.reading, **logs.how())

@@ -312,10 +312,11 @@ class Reading:
         """Every file that is read: no result may take its place."""
         from spectral_irt.reading.sql import kind_of
 
-        named = [] if self.key is None else [self.key[0]]
+        inputs = [] if self.key is None else [self.key[0]]
         for file in files:
-            named.append(kind_of(file)[1] if is_database(file) and "://" not in file else file)
-        return named
+            kind, path = kind_of(file if self.sql is not None else file.partition("#")[0])  # "#" is before a table
+            inputs.append(path if kind in ("sqlite", "duckdb") else file)
+        return inputs
 
 
 def is_database(file: str) -> bool:

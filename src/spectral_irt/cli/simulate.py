@@ -160,7 +160,8 @@ def demo(
       spectral-irt demo --files here
     """
     if files is not None:
-        _copy(files)
+        copied = _copy(files)
+        mode.end(partial(_show_copied, files), lambda: {"folder": str(files), "outputs": list(map(str, copied))})
         return
     here = Path.cwd()
     answers, key = (str(p.relative_to(here) if p.is_relative_to(here) else p) for p in datasets.quiz_files())
@@ -179,12 +180,18 @@ def demo(
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
 
 
-def _copy(place: Path) -> None:
-    """The bundled data in a folder, and what to do with them."""
-    texts = {place / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
-    texts[place / "lsat.csv"] = datasets.lsat_text()
-    texts |= {place / "runs" / path: text for path, text in log_texts()}
-    write_each({p: partial(Path.write_text, data=text, encoding="utf-8", newline="") for p, text in texts.items()})
-    say(console(), f"In {printable(place)}: a quiz with its key, LSAT 6, and logs of nine models. There, try:")
+def _copy(folder: Path) -> list[Path]:
+    """Put the bundled data into a folder: the files that this makes."""
+    texts = {folder / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
+    texts[folder / "lsat.csv"] = datasets.lsat_text()
+    texts |= {folder / "runs" / path: text for path, text in log_texts()}
+    return write_each(
+        {path: partial(Path.write_text, data=text, encoding="utf-8", newline="") for path, text in texts.items()}
+    )
+
+
+def _show_copied(folder: Path) -> None:
+    """Where the bundled data are, and what to do with them."""
+    say(console(), f"In {printable(folder)}: a quiz with its key, LSAT 6, and logs of nine models. There, try:")
     for command in NEXT:
         typer.echo(f"  spectral-irt {command}")

@@ -18,6 +18,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, Finding, OptionError, ReadError, check_option
 from spectral_irt.eval_logs.log import Log, chosen_metric, count_scores, read_logs, right, score_notes, written_by
+from spectral_irt.files import input_paths
 from spectral_irt.reading.formats import File, expand, recognize
 from spectral_irt.reading.long_builder import LabelCodes
 from spectral_irt.text import listed
@@ -37,20 +38,26 @@ class Collected(NamedTuple):
     metrics: tuple[str, ...]  # that counted
 
 
+def log_paths(paths: Iterable[Any]) -> list[Path]:
+    """The files that are read as logs: of a folder, those that are named as harnesses name them."""
+    files: list[Path] = []
+    for path in paths:
+        folder = Path(os.path.expanduser(os.fspath(path)))
+        if not folder.is_dir():
+            files += [file.path for file in expand(path)]
+            continue
+        logs = [inner for inner in input_paths(folder) if any(map(inner.match, PATTERNS))]
+        if not logs:
+            what = f"no log of a known harness is in the folder {str(folder)!r}: {', '.join(PATTERNS)}."
+            raise ReadError(f"{what} Name the files, if they are called otherwise.")
+        files += logs
+    return files
+
+
 def find_logs(paths: Iterable[Any]) -> list[File] | None:
     """The logs that paths, patterns and folders mean; None when they are tables, not logs of a harness."""
-    files = []
-    for one in paths:
-        place = Path(os.path.expanduser(os.fspath(one)))
-        if place.is_dir():
-            found = sorted(path for path in place.rglob("*") if any(map(path.match, PATTERNS)) and path.is_file())
-            if not found:
-                what = f"no log of a known harness is in the folder {str(place)!r}: {', '.join(PATTERNS)}."
-                raise ReadError(f"{what} Name the files, if they are called otherwise.")
-        else:
-            found = [each.path for each in expand(one)]
-        # Logs of different models are often named alike, in folders that name the model.
-        files += [replace(recognize(path), name=str(path)) for path in found]
+    # Logs of different models are often named alike, in folders that name the model.
+    files = [replace(recognize(path), name=str(path)) for path in log_paths(paths)]
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     others = [file.name for file in unique if written_by(file) is None]
     if others and len(others) < len(unique):

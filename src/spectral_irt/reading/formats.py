@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import glob
 import importlib
 import os
 import shutil
@@ -28,6 +27,7 @@ from urllib.parse import unquote, urlsplit
 from spectral_irt.data.scoring import several
 from spectral_irt.engine.spill import Spill, cannot_spill
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
+from spectral_irt.files import input_paths
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
 from spectral_irt.text import did_you_mean, printable
 
@@ -173,20 +173,16 @@ def expand(path: Any) -> list[File]:
         return _at_address(text)
     if not text or "\0" in text:
         raise ReadError(f"{text!r} is not the name of a file.")
-    # A file may well be called "answers[1].csv": a pattern is only what is no file itself.
-    if not os.path.lexists(text) and glob.has_magic(text):
-        found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
-        if not found:
-            raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
-        return [recognize(Path(name)) for name in found]
     if not os.path.isdir(text):
-        return [recognize(Path(text))]
+        paths = input_paths(text)
+        if not paths:
+            raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
+        return list(map(recognize, paths))
     endings = [ending for kind in FORMATS.values() for ending in kind.endings]
     endings += [ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS]
-    known = (path for path in Path(text).rglob("*") if path.name.lower().endswith(tuple(endings)))
-    inside = sorted(path for path in known if path.is_file())
+    readable = [path for path in input_paths(text) if path.name.lower().endswith(tuple(endings))]
     # What begins with _ or . is for other programs.
-    kept = [path for path in inside if not any(part[0] in "_." for part in path.relative_to(text).parts)]
+    kept = [path for path in readable if not any(part[0] in "_." for part in path.relative_to(text).parts)]
     if not kept:
         some = str(Path(text, "*.parquet"))
         raise ReadError(f"{text!r} is a directory without a file of a kind that is read; name files, as in {some!r}.")

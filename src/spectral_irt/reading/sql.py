@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import polars as pl
 
@@ -111,7 +111,7 @@ def opened(database: str, **config: Any) -> Any:
         if kind == "sqlite":
             import adbc_driver_sqlite.dbapi as sqlite
 
-            return sqlite.connect(f"file:{path}?mode=ro")
+            return sqlite.connect(f"file:{quote(path)}?mode=ro")  # a name may hold "?" or "#"
         if kind == "duckdb":
             import duckdb
             import pyarrow  # noqa: F401  # by which batches come

@@ -77,8 +77,23 @@ def test_a_form_says_only_what_it_can():
     assert said.roles == {1: ITEM}
 
 
-def test_further_options_may_not_name_places():
+@pytest.mark.parametrize(
+    "more",
+    [
+        "-o/elsewhere/x", "-o /elsewhere", "-o=x", "-qo/x", "--output=/x", "--report x.html", "--bank=b", "--plots p",
+        "--help", "-h", "--help-all", "--version", "--strict", "--quiet", "-q", "--json", "--dry-run",
+        "--rank 3 -o/x", "-- other.csv", "other.csv",
+    ],
+)  # fmt: skip
+def test_the_page_says_itself_where_results_go_and_what_is_printed(more):
+    with pytest.raises(OptionError, match="no option for this page"):
+        Choice(more=more).more_words()
+
+
+def test_other_further_options_are_taken():
+    more = "--trait 'social anxiety' --missing -1 --set se=none --scale 500,100"
     assert Choice(more="--reverse 'q 1,q2' --model rsm").more_words() == ["--reverse", "q 1,q2", "--model", "rsm"]
-    for said in ("-o elsewhere", "--report=x.html", "q1", "--model 'rsm"):
-        with pytest.raises(OptionError):
-            Choice(more=said).more_words()
+    with pytest.raises(OptionError, match="cannot be read"):
+        Choice(more="--model 'rsm").more_words()
+    words = ["--trait", "social anxiety", "--missing", "-1", "--set", "se=none", "--scale", "500,100"]
+    assert Choice(more=more).more_words() == words

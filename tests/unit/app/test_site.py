@@ -1,6 +1,7 @@
 """The site without a server: one piece of work at a time, and what goes wrong is a page."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -62,3 +63,21 @@ async def asked(asgi, path):
         await asgi(scope, receive, send)
     body = b"".join(message.get("body", b"") for message in heard)
     return int(heard[0]["status"]), body.decode()
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), json.JSONDecodeError("x", "y", 0)])
+def test_a_mistake_of_ours_is_said_on_the_page(tmp_path, error):
+    """Nobody waits for the task: what it does not say, nobody learns."""
+
+    async def fails():
+        raise error
+
+    async def work():
+        job = Job(tmp_path, "a.csv")
+        job.start("check", fails)
+        await job._task
+        return job
+
+    job = asyncio.run(work())
+    assert type(error).__name__ in job.problems["check"]
+    assert job.work is None
