@@ -35,6 +35,8 @@ Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
 FREE_SHAPE = "takes abilities from a distribution of free shape"
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
+RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
+CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from
 SMALL = 25  # items up to which a calibration carries its covariance matrix: 200 bytes per item
 
 
@@ -111,6 +113,14 @@ class Calibration:
         Of the difficulties, for up to 25 items; an `Analysis` computes it for more.
     prior, further : Regularization, mapping
         What was added to the data; further columns of `items()`, such as the displacement of anchored items.
+    model : str
+        "rasch", "pcm" (partial credit: every threshold is free) or "rsm" (rating scale: items share their offsets); by
+        default "rasch" where each item has one threshold, else "pcm".
+    scale_of_item : int array, optional
+        Of a rating scale model: the number of the scale of each item. Items of one scale have the same offsets.
+    likelihood : str
+        "conditional" (also of the chain alone, whose equations are given the score), "marginal", "joint", "pairwise" or
+        "variational": what the estimator maximized.
     scale, frame_kind : Scale, str
         How measures are reported; the dataframe library of the tables: the one that the data came in, or polars.
     adaptive : bool
@@ -140,6 +150,9 @@ class Calibration:
     category_n: Floats = None  # type: ignore[assignment]
     codes: Floats = None  # type: ignore[assignment]
     covariance: Floats | None = None
+    model: str = ""
+    scale_of_item: Ints | None = None
+    likelihood: str = CONDITIONAL
     scale: Scale = LOGITS
     prior: Regularization | None = None
     findings: tuple[Finding, ...] = ()
@@ -160,6 +173,10 @@ class Calibration:
         m = own["n_items"] = len(self.labels)
         if self.layout is None:
             own["layout"] = Thresholds.ones(m)
+        if not self.model:
+            own["model"] = RASCH if self.layout.binary else PARTIAL_CREDIT
+        if self.model == RATING_SCALE and self.scale_of_item is None:
+            own["scale_of_item"] = np.zeros(m, dtype=np.int64)
         if self.layout.binary:
             own["difficulty"], own["se"] = self.thresholds, self.threshold_se
             if self.category_n is None:
@@ -194,6 +211,19 @@ class Calibration:
     def own_items(self) -> Calibration:
         """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
         return self if self.facets is None else cast("Calibration", self.facets.items)
+
+    @property
+    def rating_scales(self) -> dict[Any, int] | None:
+        """From item to rating scale, as `SpectralRatingScale(groups=...)` takes it; None of other models."""
+        if self.scale_of_item is None:
+            return None
+        return dict(zip(self.labels.tolist(), self.scale_of_item.tolist(), strict=True))
+
+    def with_free_thresholds(self) -> Calibration:
+        """The calibration once thresholds have moved one by one: a rating scale is then a partial credit model."""
+        if self.model != RATING_SCALE:
+            return self
+        return self.replace(model=PARTIAL_CREDIT, scale_of_item=None)
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.people import AnalysisOfPeople
+from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.by_name import named
 from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
@@ -157,7 +157,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once
     def _explained(self, properties: Any) -> Explained:
         self._tell("properties of items")
-        rating_scale = named(self.calibration.provenance.estimator)[0] == "rsm"
+        rating_scale = self.calibration.model == RATING_SCALE
         if rating_scale or self.calibration.adaptive or self.weights is not None:
             raise OptionError(
                 "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "

@@ -26,7 +26,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
-from spectral_irt.estimators.by_name import named
+from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
@@ -196,7 +196,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
     parts = parts or study.parts(writing=True)
     responses, calibration = study.responses, study.calibration
     made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
-    model, estimator = named(made.estimator)
+    estimator = estimator_name(made.estimator)
     digest: str | None = None
     with suppress(AnswersStayError):
         digest = responses.digest()
@@ -206,7 +206,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
     return {
         **record_head(),
         "outputs": [],
-        "model": model,
+        "model": calibration.model,
         "estimator": estimator,
         "settings": dict(made.settings),
         "trait": study.trait,

@@ -11,7 +11,7 @@ from rich.text import Text
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import facet_lines
 from spectral_irt.conditional.newton import NEWTON
-from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, named
+from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, estimator_name
 from spectral_irt.terminal import (
     DIRECTION,
     FIT,
@@ -164,7 +164,8 @@ def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
 def how(calibration: Calibration, method: str | None = None) -> str:
     """How the calibration came about, in a few sentences."""
     made = calibration.provenance
-    model, name = named(made.estimator)
+    model = calibration.model
+    name = estimator_name(made.estimator)
     short = method or (ESTIMATORS[name].short if name in ESTIMATORS else name)
     if model != "rasch":
         short = f"{MODELS[model].short}, {short if short.isupper() else short.lower()}"

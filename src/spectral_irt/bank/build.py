@@ -163,7 +163,7 @@ def with_room(bank: Bank, labels: list[Any], max_score: Ints, codes: Floats) -> 
     """The bank with these items besides, of which nothing is known."""
     if not labels:
         return bank
-    made, kept, old = bank.calibration, bank.evidence, bank.calibration.layout
+    made, kept, old = bank.calibration.with_free_thresholds(), bank.evidence, bank.calibration.layout
     counts = np.concatenate([old.max_score, max_score])
     layout = Thresholds.ones(len(counts)) if counts.max() == 1 else Thresholds(counts)
     items, entries, table = layout.n_items, layout.n_entries, (layout.n_items, layout.widest + 1)
@@ -224,7 +224,7 @@ def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
     theirs = new.calibration
     fresh, own = positions(theirs.labels, bank.items) < 0, theirs.layout.max_score
     whole = with_room(bank, theirs.labels[fresh].tolist(), own[fresh], theirs.codes[fresh])
-    made, kept, found = whole.calibration, whole.evidence, new.evidence
+    made, kept, found = whole.calibration.with_free_thresholds(), whole.evidence, new.evidence
     where = positions(theirs.labels, made.labels)
     other = theirs.labels[made.layout.max_score[where] != own]
     if len(other):

@@ -26,12 +26,13 @@ import polars as pl
 
 from spectral_irt.bank.bank import Bank, DataSet, Population
 from spectral_irt.bank.evidence import Evidence
-from spectral_irt.calibration import Calibration, Provenance, Scale
+from spectral_irt.calibration import CONDITIONAL, MARGINAL, RATING_SCALE, Calibration, Provenance, Scale
 from spectral_irt.conditional.information import block_diagonal
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import Labels, label_array, readable
 from spectral_irt.errors import BankError, OutputError, StaleBankError
+from spectral_irt.estimators.by_name import estimator_name, model_name
 from spectral_irt.files import BUSY, draft_beside, lock_file, refuse_addresses, remove_leftovers, uninterrupted, written
 from spectral_irt.tables import plain
 from spectral_irt.text import listed
@@ -81,6 +82,11 @@ def record_of(bank: Bank) -> dict[str, Any]:
         "package_version": source.version,
         "estimator": source.estimator,
         "settings": dict(source.settings),
+        "model": {
+            "name": bank.calibration.model,
+            "likelihood": bank.calibration.likelihood,
+            "scale_of_item": bank.calibration.scale_of_item,
+        },
         "scale": asdict(bank.scale),
         "prior": {"precision": kept.prior_precision, "offsets": kept.offset_precision},
         "population": None if bank.population is None else asdict(bank.population),
@@ -147,6 +153,25 @@ def _information(entries: pl.DataFrame, layout: Thresholds) -> tuple[Floats | No
     return matrix, None
 
 
+def model_fields(record: Mapping[str, Any], n_items: int) -> dict[str, Any]:
+    """The fields of a calibration about its model. A bank without them was made before there were any: its estimator
+    tells, and of a rating scale with `groups`, which it did not keep, every threshold counts as free."""
+    known = record.get("model")
+    if known is not None:
+        scale = known["scale_of_item"]
+        if scale is not None and len(scale) != n_items:
+            raise ValueError("the rating scales are not those of the items")
+        return {
+            "model": str(known["name"]),
+            "likelihood": str(known["likelihood"]),
+            "scale_of_item": None if scale is None else np.array(scale, dtype=np.int64),
+        }
+    estimator = record["estimator"]
+    likelihood = MARGINAL if estimator_name(estimator) == "mml" else CONDITIONAL
+    one_scale = model_name(estimator) == RATING_SCALE and record["settings"].get("groups") is None
+    return {"model": RATING_SCALE if one_scale else "", "likelihood": likelihood}
+
+
 def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
     """The bank of a record and tables. That nothing was changed since it was written the checksums have shown."""
     for name, table in tables.items():
@@ -182,6 +207,7 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
             findings=tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"]),
             provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
             further={"anchored": anchored} if anchored.any() else {},
+            **model_fields(record, layout.n_items),
         ),
         evidence=Evidence(
             per_threshold["information"],

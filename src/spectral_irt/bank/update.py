@@ -187,7 +187,7 @@ class _Job:
                 information = np.nan_to_num(1 / location_se**2, posinf=0.0)
         return replace(
             bank,
-            calibration=made.replace(
+            calibration=made.with_free_thresholds().replace(
                 thresholds=np.where(anchored[item], made.thresholds, found),
                 threshold_se=np.where(anchored[item], made.threshold_se, np.sqrt(variance)),
                 location_se=location_se,

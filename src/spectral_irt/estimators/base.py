@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt import __version__
-from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
+from spectral_irt.calibration import CONDITIONAL, LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
@@ -46,6 +46,7 @@ WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
 SMALL_ALGEBRA = 1_000  # thresholds up to which one thread does a fit's matrices sooner than several have woken up
 KEEP_COVARIANCE = 2_000  # thresholds up to which a fit keeps its covariance matrix (32 MB)
+LONGEST_SETTING = 200  # characters of a parameter, such as a bank, that a record names
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
 log = logging.getLogger("spectral_irt")
@@ -92,6 +93,19 @@ class Estimate:
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     facets: FacetMeasures | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def as_json(value: Any) -> Any:
+    """A parameter as a record of settings has it: in types of JSON, or what it calls itself, shortened."""
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): as_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(each) for each in value]
+    return repr(value)[:LONGEST_SETTING]
 
 
 def with_missing(values: Floats, mask: Mask) -> Floats:
@@ -149,6 +163,8 @@ class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
     several: ClassVar[bool] = False  # whether answers may be in more than two categories
+    model: ClassVar[str] = ""  # as a calibration records it; "": by the number of categories
+    likelihood: ClassVar[str] = CONDITIONAL  # what is maximized
     takes_facets: ClassVar[bool] = False  # whether ratings may be more than answers to items
     threads: int | None
     threshold: float | None = None
@@ -308,7 +324,7 @@ class RaschEstimator:
             with np.errstate(divide="ignore"):
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
         small = found.covariance is not None and len(found.covariance) <= SMALL
-        plain, several = str | int | float | bool | None, dict[str, Any]()  # types that JSON has
+        several = dict[str, Any]()
         findings = responses.notes + tuple(found.findings)
         if not layout.binary:
             findings += out_of_order(responses, found)
@@ -326,12 +342,15 @@ class RaschEstimator:
             score=responses.item_scores,
             item_information=information,
             covariance=found.covariance if small else None,
+            model=self.model,
+            scale_of_item=self._scale_of_item(responses),
+            likelihood=self.likelihood,
             scale=found.scale,
             prior=found.regularization,
             findings=findings,
             provenance=Provenance(
                 estimator=type(self).__name__,
-                settings={k: v if isinstance(v, plain) else repr(v)[:200] for k, v in self.get_params().items()},
+                settings={name: as_json(value) for name, value in self.get_params().items()},
                 iterations=found.n_iter,
                 version=__version__,
                 **{name: getattr(found, name) for name in ("residual", "loglik", "se_method", "solver", "contraction")},
@@ -341,6 +360,10 @@ class RaschEstimator:
             facets=found.facets,
             **several,
         )
+
+    def _scale_of_item(self, responses: Responses) -> Ints | None:
+        """The rating scale of each item; None of other models."""
+        return None
 
     @property
     def _learned(self) -> Calibration:

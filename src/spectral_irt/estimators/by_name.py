@@ -103,17 +103,29 @@ ABILITIES = {
 # fmt: on
 
 
-def named(maker: str) -> tuple[str, str]:
-    """Model and estimator, as `--model` and `--estimator` call them, of an estimator by the name of its class.
+def estimator_name(maker: str) -> str:
+    """An estimator, by the name of its class, as `--estimator` calls it.
 
-    >>> named("ConditionalPartialCredit"), named("AnchoredRasch"), named("MyEstimator")
-    (('pcm', 'cml'), ('rasch', 'spectral'), ('rasch', 'MyEstimator'))
+    >>> estimator_name("ConditionalPartialCredit"), estimator_name("AnchoredRasch"), estimator_name("MyEstimator")
+    ('cml', 'spectral', 'MyEstimator')
     """
-    for model, methods in {"rasch": METHODS, **ORDERED}.items():
+    for methods in (METHODS, *ORDERED.values()):
         for name, method in methods.items():
             if maker == method.where.partition(":")[2]:
-                return model, name
-    return "rasch", "spectral" if maker == "AnchoredRasch" else maker
+                return name
+    return "spectral" if maker == "AnchoredRasch" else maker
+
+
+def model_name(maker: str) -> str:
+    """The model of an estimator, by the name of its class, as `--model` calls it.
+
+    >>> model_name("ConditionalPartialCredit"), model_name("SpectralRatingScale"), model_name("MyEstimator")
+    ('pcm', 'rsm', 'rasch')
+    """
+    for model, methods in ORDERED.items():
+        if any(maker == method.where.partition(":")[2] for method in methods.values()):
+            return model
+    return "rasch"
 
 
 def make_estimator(name: str, parameters: dict[str, Any], model: str = "rasch") -> RaschEstimator:

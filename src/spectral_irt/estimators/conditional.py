@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
@@ -182,6 +183,7 @@ class ConditionalPartialCredit(Conditional):
     """
 
     several: ClassVar[bool] = True
+    model: ClassVar[str] = PARTIAL_CREDIT
 
     unused: str = "collapse"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -158,6 +159,8 @@ class JointRasch(RaschEstimator):
     >>> JointRasch(correction=True).fit(load_lsat()).difficulty_.round(2).tolist()
     [-1.24, 0.45, 1.3, 0.13, -0.65]
     """
+
+    likelihood: ClassVar[str] = "joint"
 
     correction: bool = False
     tol: float = 1e-8
@@ -320,6 +323,8 @@ class VariationalRasch(RaschEstimator):
     >>> VariationalRasch().fit(load_lsat()).difficulty_.round(1).tolist()
     [-1.2, 0.4, 1.1, 0.2, -0.6]
     """
+
+    likelihood: ClassVar[str] = "variational"
 
     tol: float = 1e-5
     max_iter: int = 500

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
@@ -118,9 +119,12 @@ class DesignMatrix:
                 self._keep(ITEMS, facets.items[self.real.item], block, self.real.level, self.real.averaging())
             else:
                 self._add(name)
-        if scale or (ITEMS not in names and not self.layout.binary):
-            each = (facets.items, np.arange(len(facets.items)))
-            self._offsets(*(group_codes(facets.items, groups) if scale else each))
+        self.scale_of_item: Ints | None = None  # of a rating scale
+        if scale:
+            labels, self.scale_of_item = group_codes(facets.items, groups)
+            self._offsets(labels, self.scale_of_item)
+        elif ITEMS not in names and not self.layout.binary:  # every item has offsets of its own
+            self._offsets(facets.items, np.arange(len(facets.items)))
         self.fixed, self.value = np.zeros(self.matrix.shape[1], dtype=bool), np.zeros(self.matrix.shape[1])
         for name, known in design.anchors.items():
             self._anchor(name, known)
@@ -258,12 +262,18 @@ class RatingScale(RaschEstimator):
     """What the rating scale estimators share: tables keep the categories that all items of a group have."""
 
     several: ClassVar[bool] = True
+    model: ClassVar[str] = RATING_SCALE
     groups: Groups = None
     unused: str = "keep"
 
     def _read(self, data: Any) -> Responses:
         groups = self.groups if self.unused == "keep" else None
         return as_responses(data, ordered=True, unused=self.unused, groups=groups)
+
+    def _scale_of_item(self, responses: Responses) -> Ints:
+        if responses.facets is None:
+            return group_codes(responses.items, self.groups)[1]
+        return group_codes(responses.facets.items, self.groups)[1][responses.facets.item]
 
     def _kept(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
         """The items that a rating scale can place, and the design of their thresholds."""

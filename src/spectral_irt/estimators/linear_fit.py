@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import RATING_SCALE, Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
@@ -340,6 +340,8 @@ class DesignResult:
             item_information=facets.by_item(responses.thresholds.sum(self.found.point.information)),
             category_n=facets.by_item(responses.category_counts),
             codes=responses.category_codes()[facets.first],
+            model="" if design.scale_of_item is None else RATING_SCALE,
+            scale_of_item=design.scale_of_item,
             frame_kind=responses.frame_kind,
         )
 

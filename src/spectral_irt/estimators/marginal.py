@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
+from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE, MARGINAL, PARTIAL_CREDIT
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
@@ -38,6 +38,8 @@ SHARED = ("threads", "threshold", "unused", "groups")  # parameters that a spect
 @dataclass(kw_only=True, eq=False, repr=False)
 class Marginal(RaschEstimator):
     """Marginal maximum likelihood for any number of thresholds."""
+
+    likelihood: ClassVar[str] = MARGINAL
 
     sigma: float | None = None
     tol: float = 1e-6
@@ -206,6 +208,7 @@ class MarginalPartialCredit(Marginal):
     """
 
     several: ClassVar[bool] = True
+    model: ClassVar[str] = PARTIAL_CREDIT
 
     unused: str = "collapse"
 

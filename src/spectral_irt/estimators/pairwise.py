@@ -6,6 +6,7 @@ Y_ij is the number of people who answered i right and j wrong, and D_ij = Y_ji /
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -142,6 +143,8 @@ class PairwiseRasch(RaschEstimator):
     [-1.27, 0.477, 1.244, 0.17, -0.622]
     """
 
+    likelihood: ClassVar[str] = "pairwise"
+
     weighting: str = "pairs"
     tol: float = 1e-9
     max_iter: int = 10_000
@@ -246,6 +249,8 @@ class ChoppinRasch(RaschEstimator):
     >>> ChoppinRasch().fit(load_lsat()).difficulty_.round(3).tolist()
     [-1.277, 0.479, 1.254, 0.167, -0.622]
     """
+
+    likelihood: ClassVar[str] = "pairwise"
 
     tol: float = 1e-13
     max_iter: int = 10_000

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, plan_prior
 from spectral_irt.chain.stationary import Rounds
 from spectral_irt.conditional.errors import centered
@@ -223,6 +224,7 @@ class SpectralPartialCredit(Spectral):
     """
 
     several: ClassVar[bool] = True
+    model: ClassVar[str] = PARTIAL_CREDIT
     marginal: ClassVar[str] = "MarginalPartialCredit"
 
     weighting: str = "ability"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import estimators, inference
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
@@ -27,6 +27,7 @@ from spectral_irt.data.design import components
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 from spectral_irt.inference.groups.grouping import EXACT_WORK, Split
@@ -150,17 +151,7 @@ class GroupModel:
 
 def model_like(calibration: Calibration) -> GroupModel:
     """The model of a calibration, with an estimator that has no prior, but a covariance matrix."""
-    scales = None
-    if calibration.provenance.estimator.endswith("RatingScale"):
-        scales = scales_of(calibration.provenance.settings.get("groups"), calibration.labels)
-    return GroupModel(estimator_like(calibration), scales)
-
-
-def scales_of(groups: Any, items: NDArray[Any]) -> Mapping[Any, Any]:
-    """The rating scale of each item, from what `SpectralRatingScale` takes."""
-    if groups is None:
-        return dict.fromkeys(items.tolist(), "all")
-    return groups if isinstance(groups, Mapping) else dict(zip(items.tolist(), groups, strict=True))
+    return GroupModel(estimator_like(calibration), calibration.rating_scales)
 
 
 def locations_like(calibration: Calibration) -> GroupModel:
@@ -171,10 +162,10 @@ def locations_like(calibration: Calibration) -> GroupModel:
 def estimator_like(calibration: Calibration) -> Comparable:
     """Conditional maximum likelihood without a prior: with the options of the calibration where it is one, else from
     the spectral estimator."""
-    made = calibration.provenance
-    if made.estimator == "ConditionalRasch":
-        return estimators.ConditionalRasch(**{**made.settings, "se": "information"})
-    if not calibration.layout.binary or made.estimator.startswith("Conditional"):
+    exact = estimator_name(calibration.provenance.estimator) == "cml"
+    if exact and calibration.model == RASCH:
+        return estimators.ConditionalRasch(**{**calibration.provenance.settings, "se": "information"})
+    if exact or not calibration.layout.binary:
         return estimators.ConditionalRasch()
     return SpectralRasch(regularization=0)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.calibration import SMALL, Calibration
+from spectral_irt.calibration import MARGINAL, SMALL, Calibration
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.exact_likelihood import (
     SERIES_FROM,
@@ -81,7 +81,7 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
         )
     code, n = np.where(tells, np.searchsorted(occupied, code), 0), len(occupied)
     beta, design = calibration.thresholds[place], model_like(calibration).design(some)
-    if calibration.provenance.estimator.startswith("Marginal"):
+    if calibration.likelihood == MARGINAL:
         locations, thresholds, matrix = _marginal(some, beta, code, groups, calibration.adaptive, design)
     else:
         locations, thresholds, matrix = _conditional(some, beta, code, design)

@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import estimators
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import RATING_SCALE, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option
-from spectral_irt.inference.groups.calibrations import (
-    GroupCalibrations,
-    GroupModel,
-    calibrate_groups,
-    model_like,
-    scales_of,
-)
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.results import Result, adjusted, chi2_tail
 from spectral_irt.tables import Columns
@@ -193,7 +187,8 @@ def andersen(
     if model == "rasch":
         data.right_and_wrong_only()
     data = data if threads is None else data.using(LocalEngine(threads))
-    tested = GroupModel(scales=scales_of(None, data.items) if model == "rsm" else None, exact=True)
+    one_scale = dict.fromkeys(data.items.tolist(), "all")
+    tested = GroupModel(scales=one_scale if model == RATING_SCALE else None, exact=True)
     given = isinstance(split, str) and split == "ability"
     thresholds = _together(data, tested)[0] if given else None
     groups = calibrate_groups(data, divide(data, split, difficulty=thresholds), tested)
