@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WORKBOOK = ".xlsx"
 MOST_ROWS = 1_048_575  # of a sheet, below the header
 LONGEST_TEXT = 32_767  # characters of a cell
+LONGEST_SHEET_NAME = 31  # characters, by Excel
 EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
 SAMPLE = 1000  # rows that decide how wide a column is
 NARROWEST, WIDEST = 8, 40  # characters

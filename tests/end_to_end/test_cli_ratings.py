@@ -113,3 +113,85 @@ def test_a_category_that_nobody_used_leaves_thresholds_to_the_prior():
 def test_a_bad_rating_of_a_wide_table_is_named_by_its_own_column_and_row(cli):
     Path("bad.csv").write_text("person,rater,q1,q2\na,r1,1,2\na,r2,2,x\nb,r1,0,1\nb,r2,1,1\n")
     cli.refused("fit bad.csv --facet rater -o out", "column 'q2', row 2 holds 'x'")
+
+
+# Names of facets and properties, and files of properties as they come.
+
+
+def table_of_ratings(name):
+    rows = [
+        (f"p{s}", r, (s + r) % 3, (s * r + s // 3) % 3, (s // 2 + r) % 3)
+        for s in range(30)
+        for r in (s % 3, (s + 1) % 3)
+    ]
+    pl.DataFrame(rows, schema=["person", name, "q1", "q2", "q3"], orient="row").write_csv("r.csv")
+
+
+@pytest.mark.parametrize(
+    "name", ["Persons", "examiner_first_round", "scores", "a facet of a very long name, indeed", "About"]
+)
+def test_tables_of_a_facet_keep_clear_of_other_tables_and_of_the_length_of_a_sheet(cli, name):
+    table_of_ratings(name)
+    cli.ok("fit r.csv --facet", name, "-o", "out.xlsx")
+    cli.ok("fit r.csv --facet", name, "-o", "out")
+    sheets = pl.read_excel("out.xlsx", sheet_id=0)
+    assert {len(sheet) <= 31 for sheet in sheets} == {True}
+    for folder_or_book in ({path.stem: pl.read_csv(path) for path in Path("out").glob("*.csv")}, sheets):
+        heights = {tuple(table.columns[:2]): table.height for table in folder_or_book.values()}
+        assert heights[name, "severity"] == 3
+        assert heights[name, "item"] == 9
+        assert folder_or_book["persons"].height == 30
+        assert folder_or_book["items"].height == 3
+
+
+@pytest.mark.parametrize("name", ["item", "items", "persons", "thresholds"])
+def test_a_facet_with_the_name_of_other_results_is_refused_by_name(cli, name):
+    table_of_ratings(name)
+    cli.refused(f"fit r.csv --facet {name} -o out", f"the facet {name!r}", "rename it")
+
+
+def test_a_facet_named_twice_is_refused(cli):
+    table_of_ratings("rater")
+    cli.refused("fit r.csv --facet rater --facet rater", "names the column 'rater' twice")
+
+
+@pytest.fixture
+def properties(cli):
+    """answers.csv with eight items, and the lengths of these."""
+    lengths = [1.5, 2.25, 3.0, 3.5, 4.25, 5.5, 6.0, 7.5]
+    answers = si.simulate.rasch(300, 8, difficulty=np.array(lengths) / 3, seed=1).responses.to_dense().astype(int)
+    pl.DataFrame(answers, schema=[f"q{k}" for k in range(8)], orient="row").write_csv("answers.csv")
+    return lengths
+
+
+def write_properties(name, values, separator=","):
+    rows = [f"q{k}{separator}{value}" for k, value in enumerate(values)]
+    Path("properties.csv").write_text("\n".join([f"item{separator}{name}", *rows]) + "\n")
+
+
+def test_a_property_has_a_slope_whatever_it_is_called_and_however_its_decimals_are_written(cli, properties):
+    write_properties("length", properties)
+    cli.ok("fit answers.csv --item-covariates properties.csv -o expected")
+    expected = numbers("expected/covariates.csv", "effect")
+    assert len(expected) == 1
+    for name in ("items", "item:length", "offsets"):
+        write_properties(name, properties)
+        cli.ok("fit answers.csv --item-covariates properties.csv -o out")
+        np.testing.assert_allclose(numbers("out/covariates.csv", "effect"), expected, atol=1e-12)
+        assert pl.read_csv("out/covariates.csv")["property"].to_list() == [name]
+    write_properties("length", [str(value).replace(".", ",") for value in properties], ";")
+    cli.ok("fit answers.csv --item-covariates properties.csv -o out")
+    np.testing.assert_allclose(numbers("out/covariates.csv", "effect"), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("odd", ["inf", "-inf", "nan", ""])
+def test_a_property_that_is_no_number_is_named_with_its_item(cli, properties, odd):
+    write_properties("length", [*properties[:3], odd, *properties[4:]])
+    cli.refused("fit answers.csv --item-covariates properties.csv -o out", "'length'", "'q3'")
+
+
+def test_a_word_among_numbers_is_remarked_on(cli, properties):
+    write_properties("length", ["1", "2", "1", "x", "2", "1", "2", "2"])
+    cli("fit answers.csv --item-covariates properties.csv -o out")
+    (found,) = (one for one in record()["findings"] if one["code"] == "covariates_in_words")
+    assert "'x' (item q3)" in found["sentence"]

@@ -4,14 +4,15 @@ what properties of items add to their difficulty."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.folder import TABLES
 from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding
@@ -21,6 +22,7 @@ from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
+from spectral_irt.xlsx import ABOUT, FINDINGS, LONGEST_SHEET_NAME
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
@@ -29,13 +31,58 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def file_name(facet: str) -> str:
-    """The table of a facet as a file is called.
+class FacetTables(NamedTuple):
+    """Names of the tables about a facet: files, sheets, and places of a report are called so."""
 
-    >>> file_name("Rater / Judge")
-    'rater_judge'
+    levels: str  # a row for each rater
+    interactions: str  # with items
+    groups: Mapping[str, str]  # interactions with groups of persons, by the column of the groups
+
+
+def facet_tables(facets: Sequence[str], groups: Iterable[str] = ()) -> dict[str, FacetTables]:
+    """The names of the tables about each facet, all different from each other and from those of other results.
+
+    >>> facet_tables(["Rater / Judge", "scores"], ["sex"])["Rater / Judge"]
+    FacetTables(levels='rater_judge', interactions='rater_judge_interactions', groups={'sex': 'rater_judge_sex'})
+    >>> facet_tables(["Persons"])["Persons"].levels
+    'facet_persons'
     """
-    return re.sub(r"\W+", "_", facet.strip().lower()).strip("_") or "facet"
+    taken = {*TABLES, ABOUT, FINDINGS}
+    columns = list(groups)
+
+    def free_name(*parts: str) -> str:
+        name = _short_name(*parts)
+        number = 1
+        while name in taken:
+            number += 1
+            name = _short_name(*parts, str(number))
+        taken.add(name)
+        return name
+
+    levels = {}
+    for facet in facets:
+        plain = _in_file_name(facet)
+        levels[facet] = free_name("facet", plain) if plain in taken else free_name(plain)
+    return {
+        facet: FacetTables(
+            name, free_name(name, "interactions"), {one: free_name(name, _in_file_name(one)) for one in columns}
+        )
+        for facet, name in levels.items()
+    }
+
+
+def _in_file_name(label: str) -> str:
+    return re.sub(r"\W+", "_", label.strip().lower()).strip("_") or "facet"
+
+
+def _short_name(*parts: str) -> str:
+    """The parts as one name that a sheet can have; the longest part gives way."""
+    shortened = list(parts)
+    while len(name := "_".join(shortened)) > LONGEST_SHEET_NAME:
+        longest = max(range(len(shortened)), key=lambda k: len(shortened[k]))
+        excess = len(name) - LONGEST_SHEET_NAME
+        shortened[longest] = shortened[longest][: max(len(shortened[longest]) - excess, 1)]
+    return name
 
 
 def of_items(method: M) -> M:
@@ -136,10 +183,11 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def _facet_tables(self, parts: Parts) -> dict[str, Columns]:
         """The tables of all facets by the names of their files."""
         tables = {}
-        for name in self.facets:
-            tables[file_name(name)] = columns_of(self.facet, name)
-            for other, groups in {"interactions": None, **parts.groups}.items():
-                tables[f"{file_name(name)}_{file_name(other)}"] = columns_of(self.interactions, name, groups)
+        for name, called in facet_tables(self.facets, parts.groups).items():
+            tables[called.levels] = columns_of(self.facet, name)
+            tables[called.interactions] = columns_of(self.interactions, name, None)
+            for column, table in called.groups.items():
+                tables[table] = columns_of(self.interactions, name, parts.groups[column])
         return tables
 
     @of_items

@@ -11,7 +11,7 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.analysis.facets import file_name
+from spectral_irt.analysis.facets import facet_tables
 from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, file_digests, result_paths, write_result
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
@@ -344,8 +344,8 @@ class FitJob:
         if not results.every_table:
             unwanted |= dict.fromkeys(MORE, True)
         wanted = list(filterfalse(unwanted.get, TABLES))
-        for facet in map(file_name, self.method.facet):
-            wanted += [facet, *(f"{facet}_{file_name(other)}" for other in ("interactions", *results.group))]
+        for names in facet_tables(self.method.facet, results.group).values():
+            wanted += [names.levels, names.interactions, *names.groups.values()]
         return wanted
 
     def _write(self, draft: Path, target: Path) -> None:

@@ -210,7 +210,7 @@ class ResponsesBuilder:
         if not repeats.extra:
             return made
         if self.scoring.unused != "keep" and made.codes is not None:
-            made = without_unused(made, self.scoring)
+            made = without_unused(made, self.scoring, of)
         what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))

@@ -192,8 +192,9 @@ def used_by_group(used: NDArray[np.bool_], group: Ints) -> NDArray[np.bool_]:
     return total[group]
 
 
-def without_unused(answers: Responses, scoring: Scoring) -> Responses:
-    """The answers without categories that only repeated answers were in, which were dropped."""
+def without_unused(answers: Responses, scoring: Scoring, of: tuple[Labels, Ints] | None) -> Responses:
+    """The answers without categories that only repeated answers were in, which were dropped. `of` are the things rated,
+    and the one of each item: it keeps a category that any rater used."""
     counts, codes = answers.category_counts, answers.category_codes()
     if np.all(counts != 0):
         return answers
@@ -201,7 +202,11 @@ def without_unused(answers: Responses, scoring: Scoring) -> Responses:
     used = np.zeros((answers.n_items, int(value.max()) + 2), dtype=bool)
     row, column = np.nonzero(np.nan_to_num(counts))
     used[row, value[row, column]] = True
-    settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source)
+    names = None
+    if of is not None:
+        used = used_by_group(used, of[1])
+        names = of[0][of[1]]
+    settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source, names)
     person, item, category = answers.answers()
     category = settled.category[item, value[item, category.astype(np.int64)]]
     known = {"source": answers.source, "codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}

@@ -4,16 +4,37 @@ there are answers. What a model says about raters and items is a design on these
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.errors import OptionError
 
 SEPARATOR = " × "
+# Columns of the tables about facets (a row for each level, interactions, the Wright map), and words for the items and
+# the persons: a facet of such a name would be two columns of one table.
+TAKEN_NAMES = frozenset({
+    "item", "items", "person", "persons", "group", "threshold", "thresholds", "severity", "se", "n", "infit", "infit_z",
+    "outfit", "outfit_z", "discrimination", "discrimination_se", "observed_average", "fair_average", "subset", "status",
+    "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which",
+})  # fmt: skip
+
+
+def check_facet_names(names: Sequence[str]) -> None:
+    """An error where a column is named twice, or where results would have two columns of that name."""
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise OptionError(f"`facets` names the column {name!r} twice; name it once.")
+        if name in TAKEN_NAMES:
+            raise OptionError(
+                f"the facet {name!r} has the name of a column of the results; rename it in the data, for instance to "
+                f"{f'{name}_facet'!r}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +58,27 @@ class Facets:
         """The first virtual item of each item: all have the same categories."""
         return np.unique(self.item, return_index=True)[1]
 
+    @property
+    def facet_names(self) -> tuple[str, ...]:
+        """Those beside the items."""
+        return self.names[1:]
+
     def column(self, name: str) -> tuple[NDArray[Any], Ints]:
-        """The levels of a facet, and the level of each virtual item."""
-        k = self.names.index(name)
+        """The levels of a facet beside the items, and the level of each virtual item."""
+        k = 1 + self.facet_names.index(name)
         return self.levels[k], self.codes[:, k]
+
+    def check_distinct(self, source: str) -> None:
+        """An error where two columns go together one to one: no ratings could tell what belongs to which of them."""
+        for first, second in combinations(range(len(self.names)), 2):
+            n_levels = len(self.levels[first])
+            n_pairs = len(np.unique(self.codes[:, [first, second]], axis=0))
+            if n_levels == len(self.levels[second]) == n_pairs > 1:
+                other = "the item" if first == 0 else f"column {self.names[first]!r}"
+                raise OptionError(
+                    f"{source}: column {self.names[second]!r} says the same as {other}, a level of one for each of the "
+                    "other, so that their effects cannot be told apart. Leave it out of `facets`."
+                )
 
     def by_item(self, values: NDArray[Any]) -> NDArray[Any]:
         """The sum over the virtual items of each item; of numbers, or of rows."""

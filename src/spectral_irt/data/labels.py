@@ -29,6 +29,9 @@ NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
 # What a cell of a spreadsheet shows when its formula fails: never an answer, right or wrong.
 CELL_ERRORS = ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
 
+# A number with a decimal comma, and what to write instead; before three digits the comma may part thousands.
+DECIMAL_COMMA, DECIMAL_POINT = r"^([+-]?\d+),(\d{1,2}|\d{4,})$", "$1.$2"
+
 # fmt: off
 # Never assumed, only suggested when they turn up where 0/1 is expected.
 SUSPECTS = frozenset({

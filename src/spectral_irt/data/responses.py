@@ -388,13 +388,27 @@ class Responses:
         return replace(self, blocks=(Block(sizes, sizes[:-1] + entries.scores, items, chosen),))
 
     def largest_component(self) -> Responses:
-        """The largest group of items with a common scale, and everybody's answers to them."""
-        from spectral_irt.data.design import components
+        """The largest group of items with a common scale, and everybody's answers to them; of ratings, the combinations
+        of items and raters that can be compared. A finding says what was left out."""
+        if self.facets is not None:
+            from spectral_irt.estimators.linear_design import combinations_on_one_scale
 
-        labels, layout = components(self), self.thresholds
-        if not np.any(labels >= 0):
-            raise DesignError(f"{self.source}: no item was answered by anyone; there is nothing to keep.")
-        return self.take_items(np.bincount(layout.item[labels == 0], minlength=self.n_items) == layout.max_score)
+            group = combinations_on_one_scale(self)
+            n_ratings = np.bincount(group, self.item_counts)
+            chosen = group == np.argmax(n_ratings)
+        else:
+            from spectral_irt.data.design import components
+
+            labels, layout = components(self), self.thresholds
+            if not np.any(labels >= 0):
+                raise DesignError(f"{self.source}: no item was answered by anyone; there is nothing to keep.")
+            chosen = np.bincount(layout.item[labels == 0], minlength=self.n_items) == layout.max_score
+        rest = self.take_items(chosen)
+        if rest is self:
+            return self
+        from spectral_irt.data.unlinked import left_out
+
+        return replace(rest, notes=(*rest.notes, left_out(self, rest)))
 
     def findings(self) -> tuple[Finding, ...]:
         """What was taken for an item, and what is odd in the design of the data, in plain sentences."""

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.labels import CELL_ERRORS, NOT_ANSWERED, as_series, as_text, one_spelling, spellings
+from spectral_irt.data.labels import (
+    CELL_ERRORS,
+    DECIMAL_COMMA,
+    DECIMAL_POINT,
+    NOT_ANSWERED,
+    as_series,
+    as_text,
+    one_spelling,
+    spellings,
+)
 from spectral_irt.errors import Finding, OptionError, ResponseValueError, unknown_option
 from spectral_irt.text import count_are, listed
 
@@ -192,8 +201,7 @@ class Scoring:
             numbers = text.cast(pl.Float64, strict=False)
         odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
         if self.recode is None and odd.any():
-            # A decimal comma; before three digits it may part thousands.
-            comma = text.str.replace(r"^([+-]?\d+),(\d{1,2}|\d{4,})$", "$1.$2").cast(pl.Float64, strict=False)
+            comma = text.str.replace(DECIMAL_COMMA, DECIMAL_POINT).cast(pl.Float64, strict=False)
             numbers = numbers.zip_with(~odd, comma)
             odd = odd & numbers.is_null()
         if (self.expects_01 or self.ordered) and odd.any():

@@ -3,15 +3,17 @@ cannot say which item is harder."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from spectral_irt import errors
 from spectral_irt.data.block import Block, Ints, Mask, Thresholds, rows_of
 from spectral_irt.data.design import components, evidence_of
-from spectral_irt.data.responses import Responses
+from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, Finding
-from spectral_irt.text import count_are, first_of, listed
+from spectral_irt.text import count, count_are, first_of, listed
 
 
 def components_by_search(responses: Responses) -> Ints:
@@ -130,3 +132,31 @@ def unusable(responses: Responses) -> DesignError:
             "item harder than another. Check how the answers were scored."
         )
     return DesignError(f"{responses.source}: {reason}")
+
+
+def left_out(every: Responses, rest: Responses) -> Finding:
+    """What is not in the largest group of items, or of combinations of items and raters, that have a common scale."""
+    n_answers = every.n_responses - rest.n_responses
+    answers = "rating" if every.facets is not None else "response"
+    parts = [f"{n_answers:,} of {count(every.n_responses, answers)}"]
+    gone: list[Any] = []
+    if every.facets is None or rest.facets is None:
+        gone = _absent(every.items, rest.items)
+        parts.append(f"{len(gone):,} of {count(every.n_items, 'item')} ({listed(gone)})")
+    else:
+        names = every.facets.names
+        for name, before, after in zip(names, every.facets.levels, rest.facets.levels, strict=True):
+            if lost := _absent(before, after):
+                parts.append(f"{len(lost):,} of {count(len(before), name)} ({listed(lost)})")
+    silent = int(np.sum((every.counts > 0) & (rest.counts == 0)))
+    if silent:
+        parts.append(f"every {answers} of {silent:,} of {count(every.n_persons, 'person')}")
+    what = "items" if every.facets is None else "items and raters"
+    sentence = f"Left out, since nothing links them with the largest group of {what}: {', '.join(parts)}."
+    remedy = "Have persons answer items of both groups, or analyze each group by itself."
+    return Finding("largest_component", "warning", sentence, remedy, tuple(gone))
+
+
+def _absent(labels: Labels, among: Labels) -> list[Any]:
+    known = set(among.tolist())
+    return [label for label in labels.tolist() if label not in known]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import RATING_SCALE
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
@@ -34,19 +35,38 @@ ITEMS = "items"  # the term of the items' thresholds
 INTERACTION = ":"
 
 
+class Factor(NamedTuple):
+    """What a term, or one side of an interaction, is about: the items, a facet, or a property of items by its name.
+    A facet or a property may be called as it likes, `items` or `a:b` too: its kind says what it is."""
+
+    kind: Literal["items", "facet", "property"]
+    name: str
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
     """Some columns of a design: what one facet, or the items, add to a threshold.
 
     `labels` has one for each column (of the items' thresholds: the item of each, with its `level`), and `weight` is
-    that of each in the mean of the term, which is zero; terms without weights are no facets.
+    that of each in the mean of the term, which is zero; terms without weights are no facets. `factors` are what the
+    columns are about; the offsets of a rating scale are about none.
     """
 
     name: str
+    factors: tuple[Factor, ...]
     labels: NDArray[Any]
     columns: slice
     level: Ints | None = None
     weight: Floats | None = None
+
+    @property
+    def interaction(self) -> bool:
+        return len(self.factors) > 1
+
+    @property
+    def of_facet(self) -> bool:
+        """Whether a facet beside the items has a part in it."""
+        return any(factor.kind == "facet" for factor in self.factors)
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,51 @@ class LinearDesign:
 
     def of(self, responses: Responses, *, scale: bool = False, groups: Groups = None) -> DesignMatrix:
         """The matrix for these responses; in a rating `scale` the items of each group share their offsets."""
-        return DesignMatrix(self, responses, scale, groups)
+        facets = () if responses.facets is None else responses.facets.facet_names
+        return DesignMatrix(self, responses, self.factors(facets), scale=scale, groups=groups)
+
+    def factors(self, facets: Sequence[str]) -> list[tuple[Factor, ...]]:
+        """What each term of the formula is about; without a formula, the items and every facet."""
+        if not self.terms:
+            return [(Factor("items", ITEMS),), *((Factor("facet", name),) for name in facets)]
+        return [self._factors_of(term, facets) for term in self.terms]
+
+    def _factors_of(self, term: str, facets: Sequence[str]) -> tuple[Factor, ...]:
+        known = [ITEMS, *facets, *self.properties]
+        names = term.split(INTERACTION)
+        if term in known:
+            if len(names) > 1 and set(names) <= set(known):
+                raise OptionError(f"{term!r} is a column, and an interaction of two others; rename the column.")
+            names = [term]
+        factors = []
+        for name in names:
+            if known.count(name) > 1:
+                raise OptionError(f"{name!r} stands for two things of {listed(known)}; rename one of them.")
+            if name in (ITEMS, "item"):
+                factors.append(Factor("items", ITEMS))
+            elif name in facets:
+                factors.append(Factor("facet", name))
+            elif name in self.properties:
+                factors.append(Factor("property", name))
+            else:
+                raise OptionError(
+                    f"the design names {name!r}, which is no column of the answers; there are {listed(known)}."
+                )
+        return tuple(factors)
+
+
+def property_numbers(values: Sequence[Any]) -> Floats | None:
+    """The values of a property as numbers; None where one is none, so that all count as words."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def design_of_properties(responses: Responses, properties: Mapping[str, Mapping[Any, Any]]) -> DesignMatrix:
+    """The design of items that are as hard as their properties say: a term for each, whatever it is called."""
+    terms = [(Factor("property", name),) for name in properties]
+    return DesignMatrix(LinearDesign(properties=properties), responses, terms)
 
 
 def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints]:
@@ -105,34 +169,49 @@ class DesignMatrix:
     """A of a design, its terms, the thresholds of the items themselves (`real`), which of these each row is about, and
     the parameters that are known."""
 
-    def __init__(self, design: LinearDesign, responses: Responses, scale: bool, groups: Groups) -> None:
+    def __init__(
+        self,
+        design: LinearDesign,
+        responses: Responses,
+        terms: Sequence[tuple[Factor, ...]],
+        *,
+        scale: bool = False,
+        groups: Groups = None,
+    ) -> None:
         facets = responses.facets or Facets(("item",), (responses.items,), np.arange(responses.n_items)[:, None])
-        self.facets, self.layout, self.properties = facets, responses.thresholds, design.properties
+        self.facets = facets
+        self.layout = responses.thresholds
+        self.properties = design.properties
         self.real = Thresholds(self.layout.max_score[facets.first])
         self.place = self.real.first[facets.item][self.layout.item] + self.layout.level - 1
         self.terms: list[Term] = []
         self.matrix = sparse.csr_array((self.layout.n_entries, 0))
-        names = design.terms or [ITEMS, *facets.names[1:]]
-        for name in names:
-            if name == ITEMS and not scale:  # a column for each threshold of the items
+        items_alone = (Factor("items", ITEMS),)
+        for factors in terms:
+            if factors == items_alone and not scale:  # a column for each threshold of the items
                 block = sparse.eye_array(self.real.n_entries, format="csr")[self.place]
-                self._keep(ITEMS, facets.items[self.real.item], block, self.real.level, self.real.averaging())
+                self._append(
+                    ITEMS, factors, facets.items[self.real.item], block, self.real.level, self.real.averaging()
+                )
             else:
-                self._add(name)
+                self._add(factors)
         self.scale_of_item: Ints | None = None  # of a rating scale
         if scale:
             labels, self.scale_of_item = group_codes(facets.items, groups)
             self._offsets(labels, self.scale_of_item)
-        elif ITEMS not in names and not self.layout.binary:  # every item has offsets of its own
+        elif items_alone not in terms and not self.layout.binary:  # every item has offsets of its own
             self._offsets(facets.items, np.arange(len(facets.items)))
-        self.fixed, self.value = np.zeros(self.matrix.shape[1], dtype=bool), np.zeros(self.matrix.shape[1])
+        self.fixed = np.zeros(self.matrix.shape[1], dtype=bool)
+        self.value = np.zeros(self.matrix.shape[1])
         for name, known in design.anchors.items():
             self._anchor(name, known)
 
-    def _add(self, name: str) -> None:
+    def _add(self, factors: tuple[Factor, ...]) -> None:
         """The columns of a facet, a property or an interaction of such."""
-        levels, codes, slopes = zip(*map(self._factor, name.split(INTERACTION)), strict=True)
-        labels, code, numbers = levels[0], codes[0], [values for values in slopes if values is not None]
+        levels, codes, slopes = zip(*map(self._columns_of, factors), strict=True)
+        labels = levels[0]
+        code = codes[0]
+        numbers = [values for values in slopes if values is not None]
         if len(levels) > 1:
             both, code = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
             labels, code = Facets((), levels, both).labels(), code.ravel()
@@ -140,30 +219,34 @@ class DesignMatrix:
         if numbers:
             block = sparse.diags_array(np.prod(numbers, axis=0)[self.layout.item]) @ block
         weight = None if numbers or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
-        self._keep(name, labels, block, weight=weight)
+        name = INTERACTION.join(factor.name for factor in factors)
+        self._append(name, factors, labels, block, weight=weight)
 
-    def _factor(self, name: str) -> tuple[NDArray[Any], Ints, Floats | None]:
-        """The levels of a facet and the level of each virtual item; a property in numbers has one, and values."""
-        facets = self.facets
-        if name in (ITEMS, *facets.names):
-            return *facets.column("item" if name == ITEMS else name), None
-        if name not in self.properties:
-            there = [ITEMS, *facets.names[1:], *self.properties]
-            raise OptionError(
-                f"the design names {name!r}, which is no column of the answers; there are {listed(there)}."
-            )
+    def _columns_of(self, factor: Factor) -> tuple[NDArray[Any], Ints, Floats | None]:
+        """The levels of a factor and the level of each virtual item; a property in numbers has one, and values."""
+        facets, name = self.facets, factor.name
+        if factor.kind == "items":
+            return facets.items, facets.item, None
+        if factor.kind == "facet":
+            return *facets.column(name), None
         known = {item: value for item, value in self.properties[name].items() if value is not None and value == value}
         place = positions(facets.items, known)
         if (place < 0).any():
             absent = facets.items[place < 0]
             raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
-        values = [list(known.values())[k] for k in place.tolist()]
-        try:
-            numbers = np.array(values, dtype=np.float64)[facets.item]
-        except (TypeError, ValueError):
+        every = list(known.values())
+        values = [every[k] for k in place.tolist()]  # of each item
+        numbers = property_numbers(values)
+        if numbers is None:
             labels, code = np.unique([str(value) for value in values], return_inverse=True)
             return labels.astype(object), code.ravel()[facets.item], None
-        return np.array([name], dtype=object), np.zeros(len(numbers), dtype=np.int64), numbers
+        if not np.isfinite(numbers).all():
+            k = int(np.argmin(np.isfinite(numbers)))
+            raise OptionError(
+                f"the property {name!r} of item {listed([facets.items[k]])} is {values[k]}, which is no number that an "
+                "effect can multiply. Correct it, or leave out the item."
+            )
+        return np.array([name], dtype=object), np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item]
 
     def _offsets(self, labels: NDArray[Any], group: Ints) -> None:
         """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
@@ -184,14 +267,24 @@ class DesignMatrix:
         own = group[self.facets.item[self.layout.item]]
         block = sums[shared.first[own] + self.layout.level - 1]
         group, level = (np.delete(each, last) for each in (shared.item, shared.level))
-        self._keep("offsets", labels[group], block, level)
+        self._append("offsets", (), labels[group], block, level)
 
-    def _keep(self, name: str, labels: NDArray[Any], block: Any, level: Any = None, weight: Any = None) -> None:
-        start, self.matrix = self.matrix.shape[1], sparse.hstack([self.matrix, block], format="csr")
-        self.terms.append(Term(name, labels, slice(start, self.matrix.shape[1]), level, weight))
+    def _append(
+        self,
+        name: str,
+        factors: tuple[Factor, ...],
+        labels: NDArray[Any],
+        block: Any,
+        level: Any = None,
+        weight: Any = None,
+    ) -> None:
+        start = self.matrix.shape[1]
+        self.matrix = sparse.hstack([self.matrix, block], format="csr")
+        self.terms.append(Term(name, factors, labels, slice(start, self.matrix.shape[1]), level, weight))
 
     def _anchor(self, name: str, known: Mapping[Any, float]) -> None:
-        term = next((one for one in self.terms if one.name == (ITEMS if name == "item" else name)), None)
+        named = {term.name: term for term in self.terms if term.factors}
+        term = named.get(ITEMS if name == "item" else name)
         if term is None or (term.level is not None and term.level.max(initial=1) > 1):
             raise OptionError(
                 f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
@@ -214,7 +307,8 @@ class DesignMatrix:
         return np.unique(both, axis=1, return_inverse=True)[1].ravel()
 
     def term(self, name: str) -> Term:
-        return next(term for term in self.terms if term.name == name)
+        """The term of the items or of a facet."""
+        return next(term for term in self.terms if term.name == name and term.weight is not None)
 
     def largest(self, most: int) -> slice | None:
         """Where there are more parameters: the columns of the largest term with a single one in each row."""
@@ -228,7 +322,7 @@ class DesignMatrix:
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
         levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
-        inter = self.of_columns(lambda term: INTERACTION in term.name)
+        inter = self.of_columns(lambda term: term.interaction)
         main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
         return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
 
@@ -238,12 +332,12 @@ class DesignMatrix:
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
         can be.
         """
-        part = self.alike(lambda term: subset.get(term.name, 0))
+        part = self.alike(lambda term: 0 if term.weight is None else subset[term.name])
         weight = self.of_columns(lambda term: 0.0 if term.weight is None else term.weight)
         free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
         weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
         means = sparse.csr_array((weight, (part, np.arange(len(part)))))
-        inter = self.of_columns(lambda term: INTERACTION in term.name)
+        inter = self.of_columns(lambda term: term.interaction)
         small = inter if inter.any() else ~inter
         moved = means @ levels
         _, size, right = np.linalg.svd(moved)
@@ -255,6 +349,19 @@ class DesignMatrix:
             return eta - left @ (to_small @ eta[small])
 
         return normal
+
+
+def combinations_on_one_scale(responses: Responses) -> Ints:
+    """The same number for combinations of items and raters whose thresholds can be compared, as the design needs it.
+
+    Persons link the combinations on which they were rated, and so do an item or a rater that two of them have in
+    common: two groups without a common person are one scale where what they share leaves no shift between them.
+    """
+    design = LinearDesign().of(responses)
+    linked_by_persons, _ = linked_items(responses, mixed=True)
+    directions, _ = design.open_directions(linked_by_persons[responses.thresholds.item])
+    shift = design.matrix[responses.thresholds.first] @ directions  # of each combination, that no answer notices
+    return subsets(shift)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

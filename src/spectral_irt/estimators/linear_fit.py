@@ -5,8 +5,7 @@ The likelihood is given the person's total over all ratings: abilities drop out,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +36,13 @@ from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
 from spectral_irt.estimators.estimable import keep_estimable, weights_finding
-from spectral_irt.estimators.linear_design import INTERACTION, ITEMS, DesignMatrix, LinearDesign
+from spectral_irt.estimators.linear_design import (
+    ITEMS,
+    DesignMatrix,
+    LinearDesign,
+    design_of_properties,
+    property_numbers,
+)
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import first_of, listed, p_value, share
@@ -161,7 +166,7 @@ class Explained:
     """The linear logistic test model: what properties add to the difficulty of items, beside items that are free.
 
     `effects` has the columns `property, level, effect, se, z, p`, `explained` is the squared correlation of both kinds
-    of difficulty.
+    of difficulty; `remarks` are about the properties themselves.
     """
 
     effects: Columns
@@ -172,10 +177,11 @@ class Explained:
     explained: float
     chi2: float
     p: float | None  # none where there are as many properties as items
+    remarks: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Of fit.json."""
-        return {name: value for name, value in vars(self).items() if name != "effects"}
+        return {name: value for name, value in vars(self).items() if name not in ("effects", "remarks")}
 
     @property
     def sentence(self) -> str:
@@ -191,12 +197,12 @@ class Explained:
     @property
     def findings(self) -> list[Finding]:
         if self.p is None or self.p >= SURE:
-            return []
+            return [*self.remarks]
         explain = f"The properties explain {self.explained:.0%} of the variance of difficulties"
         others = "Items differ for other reasons too, of which the standard errors of the effects know nothing"
         sentence = f"{explain}, but free items fit better ({p_value(self.p)})."
         remedy = f"{others}: read them as a description of these items."
-        return [Finding("covariates_incomplete", "note", sentence, remedy)]
+        return [*self.remarks, Finding("covariates_incomplete", "note", sentence, remedy)]
 
 
 def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, Any]]) -> Explained:
@@ -207,8 +213,7 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     from scipy.special import chdtrc, ndtr
 
     rest, names = keep_estimable(responses).responses, list(properties)
-    terms = {" ".join(re.split(r"[+:\s]+", str(name))): known for name, known in properties.items()}  # in a formula
-    made = LinearDesign("+".join(terms), terms).of(rest)
+    made = design_of_properties(rest, {str(name): values for name, values in properties.items()})
     levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
     lost = [
         name
@@ -236,7 +241,23 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     loglik = ExactLikelihood(rest).at(beta).loglik
     chi2 = max(2 * (free.loglik - loglik), 0.0)
     p = float(chdtrc(df, chi2)) if df else None
-    return Explained(effects, rest.n_items, loglik, free.loglik, df, float(explained), chi2, p)
+    remarks = tuple(numbers_taken_for_words(properties))
+    return Explained(effects, rest.n_items, loglik, free.loglik, df, float(explained), chi2, p, remarks)
+
+
+def numbers_taken_for_words(properties: Mapping[str, Mapping[Any, Any]]) -> Iterator[Finding]:
+    """A warning for each property of which most values are numbers, but not all: each value then has an effect."""
+    for name, by_item in properties.items():
+        values = {item: value for item, value in by_item.items() if value is not None and value == value}
+        words = {item: value for item, value in values.items() if property_numbers([value]) is None}
+        if 0 < len(words) < len(values) / 2:
+            listing = ", ".join(f"{value!r} (item {item})" for item, value in list(words.items())[:5])
+            sentence = (
+                f"The property {name!r} is not in numbers throughout ({listing}); its values were taken for words, "
+                f"with an effect for each of {len(set(map(str, values.values()))):,}."
+            )
+            remedy = "Correct these values if the property is a number."
+            yield Finding("covariates_in_words", "warning", sentence, remedy, tuple(words))
 
 
 def _ridge(
@@ -249,7 +270,7 @@ def _ridge(
     a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
     passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
-    plain = made.of_columns(lambda term: term.weight is not None or INTERACTION in term.name)
+    plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
         if term.level is not None and term.weight is not None:  # the thresholds of the items
@@ -325,7 +346,7 @@ class DesignResult:
         subset = subset if len(subset) == real.n_items else subset[real.first]
         # A row of the design for every threshold of an item, that of its first virtual item, without other facets.
         rows = responses.thresholds.of_items(facets.first)
-        own = design.of_columns(lambda term: not set(term.name.split(INTERACTION)) & set(facets.names[1:]))
+        own = design.of_columns(lambda term: not term.of_facet)
         b = sparse.csr_array(design.matrix[rows] * own)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
         return Calibration(
@@ -377,7 +398,7 @@ class DesignResult:
     def estimate(self, responses: Responses) -> Estimate:
         """Of the virtual items, with what was found about facets and all parameters."""
         found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
-        measures = {name: self.facet(name) for name in facets.names[1:] if name in self.subset}
+        measures = {name: self.facet(name) for name in facets.facet_names if name in self.subset}
         small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
         spread = self.covariance if self.covariance is not None and small else self.se**2
         of_columns = self.design.of_columns

@@ -291,5 +291,7 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
     responses = builder.responses(persons, items, person_at, item_at, of, report)
     table, layout = data.tables[0]
+    if facets is not None:
+        facets.check_distinct(table.name)
     words = plural_words(table.columns[layout.person], table.columns[layout.item])
     return replace(responses, facets=facets, words=words)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, one_spelling
+from spectral_irt.data.labels import DECIMAL_COMMA, DECIMAL_POINT, NOT_ANSWERED, Labels, People, one_spelling
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
@@ -91,7 +92,8 @@ def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = 
 
 
 def read_item_properties(path: str) -> People:
-    """All columns of a table with a row for each item, which its column `item` names, or else the first."""
+    """All columns of a table with a row for each item, which its column `item` names, or else the first. Numbers may
+    have decimal commas."""
 
     def read(table: Table) -> People:
         names = [str(name) for name in table.columns]
@@ -99,9 +101,21 @@ def read_item_properties(path: str) -> People:
         if not names:
             raise OptionError(f"{table.name} has no column beside {label!r}; each property of items is a column.")
         about = PersonColumns(names, table.name, "item")
-        return _rows_about(table, table.columns.index(label), about)
+        columns = _rows_about(table, table.columns.index(label), about)
+        for name, values in columns.items():
+            columns[name] = _with_decimal_points(values)
+        return columns
 
     return read_one(path, "a table of items", read, sheet_option="item_covariates")
+
+
+def _with_decimal_points(values: NDArray[Any]) -> NDArray[Any]:
+    """The same values, those with a decimal comma as numbers where all are numbers then."""
+    texts = pl.Series([None if value is None else str(value) for value in values.tolist()], dtype=pl.String)
+    numbers = texts.str.replace(DECIMAL_COMMA, DECIMAL_POINT).cast(pl.Float64, strict=False)
+    if numbers.null_count() > texts.null_count() or not texts.str.contains(DECIMAL_COMMA).any():
+        return values
+    return np.array(numbers.to_list(), dtype=object)
 
 
 def _rows_about(table: Table, label: int, about: PersonColumns) -> People:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import ResponsesBuilder
+from spectral_irt.data.facets import check_facet_names
 from spectral_irt.data.labels import NOT_ANSWERED, Labels, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Place, Scoring, of_either_kind, refuse_blanks
@@ -107,6 +108,7 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
     """Responses from tables, long or wide, which may be read as often as needed."""
     people, facets = options.people, options.facets
+    check_facet_names(facets)
     for table in tables:
         for role, names in (("people", people), ("facet", facets)):
             for name in names:
@@ -182,18 +184,17 @@ def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tup
         return table, replace(layout, facets=facets)
     if layout.label is None:
         raise OptionError(f"{table.name}: no column seems to name the person who was rated. Say which with `person=`.")
-    n, items = len(table.columns), list(layout.columns)
-    called = [str(table.columns[k]) for k in items]
+    n = len(table.columns)
+    items = list(layout.columns)
+    labels = [str(table.columns[k]) for k in items]
     kind = table.dtypes[items[0]] if len({table.dtypes[k] for k in items}) == 1 else pl.String
 
     def pieces(positions: Sequence[int]) -> Pieces:
-        kept, start = [k for k in positions if k < n], table.rows_above + 1
-        for frame, done in table.pieces([*kept, *items]):
-            frame.columns = [*(f"index {k}" for k in kept), *called]
-            of_row, cells = frame.columns[: len(kept)], frame.with_columns(pl.col(called).cast(kind, strict=False))
-            counted, start = cells.with_row_index("row", start), start + cells.height
-            long = counted.unpivot(called, index=[*of_row, "row"], variable_name="item", value_name="answer")
-            yield long.select([f"index {k}" if k < n else MADE_LONG[k - n] for k in positions]), done
+        beside = [k for k in positions if k < n]
+        start = table.rows_above + 1
+        for frame, done in table.pieces([*beside, *items]):
+            yield _unpivoted(frame, positions, beside, labels, kind, n, start), done
+            start += frame.height
 
     made = replace(
         table,
@@ -206,6 +207,33 @@ def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tup
         n_added=0,
     )
     return made, Long(layout.label, n, n + 1, row=n + 2, facets=facets)
+
+
+def _unpivoted(
+    frame: pl.DataFrame,
+    positions: Sequence[int],
+    beside: Sequence[int],
+    labels: Sequence[str],
+    kind: Any,
+    n: int,
+    start: int,
+) -> pl.DataFrame:
+    """Rows of a wide table as long ones, of which the columns at these positions: those below `n` are the table's own,
+    `beside` the items; from there on, `MADE_LONG`. By position, since an item may be called "row" or "answer"."""
+    n_rows = frame.height
+    columns = dict(zip(beside, frame.get_columns()[: len(beside)], strict=True))
+    answers = [column.cast(kind, strict=False).alias("answer") for column in frame.get_columns()[len(beside) :]]
+    long: list[pl.Series] = []
+    for k in positions:
+        if k < n:
+            long.append(pl.concat([columns[k]] * len(labels)))
+        elif MADE_LONG[k - n] == "item":
+            long.append(pl.Series(labels, dtype=pl.String).gather(np.repeat(np.arange(len(labels)), n_rows)))
+        elif MADE_LONG[k - n] == "answer":
+            long.append(pl.concat(answers))
+        else:
+            long.append(pl.Series(np.tile(np.arange(start, start + n_rows, dtype=np.uint32), len(labels))))
+    return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(long)])
 
 
 class WideBuilder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spectral_irt.analysis.facets import facet_lines, file_name
+from spectral_irt.analysis.facets import facet_lines, facet_tables
 from spectral_irt.inference.facets import CERTAIN
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
 from spectral_irt.report.items import closed_if_alike
@@ -44,24 +44,26 @@ def facets(data: ReportData) -> Section:
     """A sentence, a picture and a table for each facet; interactions in the appendix."""
     blocks: list[Any] = []
     appendix: list[Any] = []
+    names_of_tables = facet_tables(data.study.facets, data.parts.groups)
     for name, said in facet_lines(data.study):
+        tables = names_of_tables[name]
         display = data.study.plot.facet(name)
         first, last = display.labels[[0, -1]].tolist()
         alt = (
             f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
             f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
         )
-        table = data.tables[file_name(name)]
+        table = data.tables[tables.levels]
         order = (-table["severity"]).argsort(kind="stable")
         values = {key: column[order] for key, column in table.items()}
         caption = f"{count(len(order), name)}, the most severe first"
         columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
-        shown = DataTable(file_name(name), caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
+        shown = DataTable(tables.levels, caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
         blocks += [Text(f"{said}."), picture(display, alt), Text(MEANING)]
-        blocks += cut_short(shown, f"{file_name(name)}.csv")
-        for other in ("interactions", *map(file_name, data.parts.groups)):
-            found = data.tables[key := f"{file_name(name)}_{other}"]
-            what = "item" if other == "interactions" else "group"
+        blocks += cut_short(shown, f"{tables.levels}.csv")
+        for key in (tables.interactions, *tables.groups.values()):
+            found = data.tables[key]
+            what = "item" if key == tables.interactions else "group"
             sure = int((found["p_holm"] < CERTAIN).sum())
             pairs = count(len(found["bias"]), f"pair of {name} and {what}", f"pairs of {name} and {what}")
             rest = "differ from what severity explains (Holm, 5%); the appendix has all."
