@@ -404,7 +404,9 @@ class Analysis(AnalysisOfRatings):
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
-        found = [*self.calibration.findings, *parts.notes, *(self.forms().findings if parts.scores else ())]
+        found = [*self.calibration.findings, *parts.notes]
+        if parts.scores and not self.facets:  # what a total score stands for depends on who rated
+            found += self.forms().findings
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:

@@ -56,6 +56,20 @@ REACH = float(np.log(4 * ENOUGH_INFORMATION))
 
 
 @dataclass(frozen=True)
+class TermPrior:
+    """The prior on one term of a linear design: on `acts_on` of its `of` parameters, around their mean, with the
+    standard deviation `sd` in logits. `noun` says what they are, such as "rater severities"."""
+
+    noun: str
+    sd: float
+    acts_on: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"sd {self.sd:.2f} logits on {self.acts_on:,} of {self.of:,} {self.noun}"
+
+
+@dataclass(frozen=True)
 class Regularization:
     """What was added to the data, and why.
 
@@ -64,7 +78,8 @@ class Regularization:
     (the paper's `nu` with its `rule`). The neighbors' prior has the standard deviation `sd` in logits and acts on
     `items` of so many (`of`), of which `alone` have no finite difficulty without it; it moves the item `moved` most, by
     about `shift` logits. Of items with several thresholds it acts on thresholds, with precision `offsets` and standard
-    deviation `offset_sd`; `alpha` and `sd` are those of the locations, of which `located` have a prior.
+    deviation `offset_sd`; `alpha` and `sd` are those of the locations, of which `located` have a prior. Of a linear
+    design, as of ratings, the kind is "terms", and `terms` has the prior on each.
     """
 
     kind: str
@@ -83,6 +98,7 @@ class Regularization:
     offsets: float = 0.0
     offset_sd: float = 0.0
     located: int = 0
+    terms: tuple[TermPrior, ...] = ()
 
     def __str__(self) -> str:
         """What was added, in a sentence."""
@@ -91,6 +107,9 @@ class Regularization:
         if self.kind == "pairs":
             pairs = "differed" if self.rule == "differed" else "were seen together"
             return f"Regularization: nu = {self.nu:g} on pairs that {pairs}."
+        if self.kind == "terms":
+            how = "by empirical Bayes" if self.estimated else "as asked"
+            return f"Prior: normal, {how}, {'; '.join(map(str, self.terms))} ({self.reason})."
         if self.kind == "virtual item":
             sd, how = 1 / np.sqrt(self.alpha), "by empirical Bayes" if self.estimated else "as asked"
             return f"Prior: virtual item of average difficulty, a prior with sd {sd:.3g} {how} ({self.reason})."

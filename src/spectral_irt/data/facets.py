@@ -109,6 +109,8 @@ class FacetMeasures:
 
     Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
     "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
+
+    Severities and thresholds were multiplied by `factor`, below 1 where a bias of first order was taken off.
     """
 
     facets: Facets
@@ -117,3 +119,4 @@ class FacetMeasures:
     design: Any
     spread: Floats
     columns: Mapping[str, slice]
+    factor: float = 1.0

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.calibration import RATING_SCALE, Calibration
-from spectral_irt.chain.prior import AMPLE_INFORMATION
+from spectral_irt.chain.prior import AMPLE_INFORMATION, Regularization, TermPrior
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
@@ -45,7 +45,7 @@ from spectral_irt.estimators.linear_design import (
 )
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
-from spectral_irt.text import first_of, listed, p_value, share
+from spectral_irt.text import first_of, listed, p_value
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
@@ -380,20 +380,32 @@ class DesignResult:
             how = f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze each"
             outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
             said.append(Finding("disjoint_subsets", "warning", what, f"{how} subset by itself.", outside))
-        found, ridge = self.found, self.found.ridge
-        for term in self.design.terms if ridge else ():
-            assert ridge is not None
-            own = np.flatnonzero(ridge.precision[term.columns])
-            if len(own):
-                sd, some = np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5, (len(own), len(term.labels))
-                what = f"Prior: normal, sd {sd:.2f} logits, on {share(*some, 'value')} of {term.name}."
-                said.append(Finding("regularization", "note", what, "It acts where ratings are few, or all alike."))
+        found = self.found
+        prior = self.regularization()
+        if prior is not None:
+            said.append(Finding("regularization", "note", str(prior)))
         if self.stretch:
             many = f"With {len(self.eta):,} parameters, maximum likelihood spreads severities and thresholds"
             what = f"{many} {self.stretch:.1%} too far apart; this was corrected."
             why = "It does so where each of many raters has few ratings."
             said.append(Finding("many_parameters", "note", what, why))
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
+
+    def regularization(self) -> Regularization | None:
+        """The prior that acted on the parameters of each term; None where none did."""
+        ridge = self.found.ridge
+        terms = []
+        for term in self.design.terms if ridge else ():
+            assert ridge is not None
+            own = np.flatnonzero(ridge.precision[term.columns])
+            if len(own):
+                noun = "thresholds of items" if term.name == ITEMS else f"{term.name} severities"
+                sd = float(np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5)
+                terms.append(TermPrior(noun=noun, sd=sd, acts_on=len(own), of=len(term.labels)))
+        if ridge is None or not terms:
+            return None
+        reason = "where ratings are few, or all alike" if ridge.estimated else "as asked"
+        return Regularization(kind="terms", reason=reason, estimated=ridge.estimated, terms=tuple(terms))
 
     def estimate(self, responses: Responses) -> Estimate:
         """Of the virtual items, with what was found about facets and all parameters."""
@@ -421,6 +433,15 @@ class DesignResult:
             findings=tuple(self.findings()),
             se_method=self.se_method,
             solver="linear design" + NEWTON,
-            facets=FacetMeasures(facets, measures, self.items(responses), self.design.matrix, spread, columns),
+            regularization=self.regularization(),
+            facets=FacetMeasures(
+                facets=facets,
+                of=measures,
+                items=self.items(responses),
+                design=self.design.matrix,
+                spread=spread,
+                columns=columns,
+                factor=1 - self.stretch,
+            ),
             extra={"effects": effects},
         )

@@ -42,8 +42,8 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
     rated = calibration.facets
     assert rated is not None
     (labels, code), own = rated.facets.column(name), rated.of[name]
-    lowest = np.nan_to_num(rated.items.codes[:, 0])[rated.facets.item]
-    rating = responses.item_scores + responses.item_counts * lowest  # as they were given
+    codes = np.nan_to_num(rated.items.codes)[rated.facets.item]
+    rating = (np.nan_to_num(responses.category_counts) * codes).sum(axis=1)  # as they were given
     n, score = (np.bincount(code, each, len(labels)) for each in (responses.item_counts, rating))
     fit = item_statistics(responses, calibration.thresholds, ability, code, len(labels))
     known = ability[np.isfinite(ability)]
@@ -63,9 +63,14 @@ def facet_table(calibration: Calibration, responses: Responses, ability: Floats,
 
 
 def fair_average(calibration: Calibration, theta: Floats) -> Floats:
-    """The mean over all items of the rating that is expected there from a rater of average severity."""
+    """The mean over all items of the rating that is expected there from a rater of average severity, in the codes of
+    the data."""
     items = calibration.own_items
-    return (items.expected_score(theta, items.labels.tolist()) + np.nan_to_num(items.codes[:, 0])).mean(axis=1)
+    average = np.zeros(len(theta))
+    for item, codes in zip(items.labels.tolist(), np.nan_to_num(items.codes), strict=True):
+        p = items.category_probability(theta, item)
+        average += p @ codes[: p.shape[1]]
+    return average / items.n_items
 
 
 def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ NARROWEST = 0.01  # standard deviation of a population in which abilities do not
 CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 FEW = 30  # people from whom no population is estimated when they seem not to differ at all
 COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
+POSTERIOR_NODES = ((-(3**0.5), 1 / 6), (0.0, 2 / 3), (3**0.5, 1 / 6))  # of a normal distribution (Gauss-Hermite)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,36 +184,79 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
     return found
 
 
-def with_severities(found: Abilities, responses: Responses, thresholds: Floats, measures: FacetMeasures) -> Abilities:
-    """Abilities from ratings, with standard errors that allow for those of severities and thresholds.
+def with_severities(
+    found: Abilities,
+    responses: Responses,
+    thresholds: Floats,
+    measures: FacetMeasures,
+    halo: Mapping[str, float] | None = None,
+) -> Abilities:
+    """Abilities from ratings, with standard errors that allow for those of severities and thresholds, and for ratings
+    of one rater that depend on each other.
 
-    d theta / d beta_ik = Cov(X_i, 1{X_i >= k}) / V, so that J C J' is added to the variance, C of the parameters.
+    A score that is off by u moves an ability by u / I, I the information, or by u times the posterior variance, for the
+    prior of a posterior mean does not move. What is off has the variance J C J' by the errors of the parameters, C
+    their covariance and J_ik = Cov(X_i, 1{X_i >= k}); and the sum over raters of w V^2, V the variance of all ratings
+    of one rater, where each rater has an impression of each person of variance w, which is `halo` by facet.
     """
-    args = (thresholds, responses.thresholds, measures.design, measures.spread)
-    more = responses.entries.gather(_from_parameters, *args, persons=(found.ability,))
-    return replace(found, se=np.sqrt(found.se**2 + more))
+    # A posterior is about normal; what it says about J is a mean over three nodes, exact for polynomials of degree 5.
+    posterior = found.method == "eap"
+    nodes = POSTERIOR_NODES if posterior else ((0.0, 1.0),)
+    width = found.se if posterior else np.zeros(len(found.se))
+    levels = [(measures.facets.column(name)[1], variance) for name, variance in (halo or {}).items() if variance > 0]
+    args = (thresholds, responses.thresholds, measures.design, measures.spread, nodes, levels)
+    score_variance, information = responses.entries.gather(_score_errors, *args, persons=(found.ability, width))
+    per_score = np.divide(1.0, information, out=np.zeros(len(information)), where=information > 0)
+    if posterior:
+        per_score = found.se**2
+    return replace(found, se=np.sqrt(found.se**2 + score_variance * per_score**2))
 
 
-def _from_parameters(
-    block: Block, theta: Floats, beta: Floats, layout: Thresholds, design: sparse.csr_array, spread: Floats
-) -> Floats:
-    rows, more = rows_of(block, layout), np.zeros(block.n_persons)
-    cumulated, category = layout.cumulated(beta), np.arange(layout.widest + 1.0)
+def _score_errors(
+    block: Block,
+    theta: Floats,
+    width: Floats,
+    beta: Floats,
+    layout: Thresholds,
+    design: sparse.csr_array,
+    spread: Floats,
+    nodes: Sequence[tuple[float, float]],
+    halo: Sequence[tuple[Ints, float]],
+) -> tuple[Floats, Floats]:
+    """Of each person the variance of what the score is off by, beyond the model's own, and the information on the
+    ability; zero for people without a finite ability. Both are means over nodes, in units of `width` around theta."""
+    rows = rows_of(block, layout)
+    score_variance = np.zeros(block.n_persons)
+    every_information = np.zeros(block.n_persons)
+    cumulated = layout.cumulated(beta)
+    category = np.arange(layout.widest + 1.0)
     for start, stop in person_chunks(rows.indptr, CACHED // layout.widest):
-        some, known = rows.part(start, stop), np.isfinite(theta[start:stop])
+        some = rows.part(start, stop)
+        known = np.isfinite(theta[start:stop])
         person = np.repeat(np.arange(some.n_persons), some.counts)
         items = some.items.astype(np.int64)
-        p = category_probabilities(np.where(known, theta[start:stop], 0.0)[person], cumulated[items])
-        moved = above(p * category) - above(p) * (p @ category)[:, None]  # by each threshold of the items
+        moved = np.zeros((len(items), layout.widest))  # the score by each threshold of the items
+        variance = np.zeros(len(items))  # of each rating
+        for node, weight in nodes:
+            at = np.where(known, theta[start:stop] + node * width[start:stop], 0.0)
+            p = category_probabilities(at[person], cumulated[items])
+            mean = p @ category
+            moved += weight * (above(p * category) - above(p) * mean[:, None])
+            variance += weight * (p @ category**2 - mean**2)
         inside = np.arange(layout.widest) < layout.max_score[items][:, None]
-        column, row = (layout.first[items][:, None] + np.arange(layout.widest))[inside], np.nonzero(inside)[0]
+        column = (layout.first[items][:, None] + np.arange(layout.widest))[inside]
+        row = np.nonzero(inside)[0]
         slopes = sparse.csr_array((moved[inside], (person[row], column)), shape=(some.n_persons, layout.n_entries))
-        slopes = sparse.csr_array(slopes @ design)
-        information = np.bincount(person, weights=p @ category**2 - (p @ category) ** 2, minlength=some.n_persons)
-        known &= information > 0
-        total = variances(slopes, spread)
-        more[start:stop] = np.divide(total, information**2, out=np.zeros(some.n_persons), where=known)
-    return more
+        total = variances(sparse.csr_array(slopes @ design), spread)
+        for code, effect in halo:
+            cell = person * (code.max(initial=0) + 1) + code[items]
+            _, first, own = np.unique(cell, return_index=True, return_inverse=True)
+            of_level = np.bincount(own.ravel(), weights=variance)
+            total += effect * np.bincount(person[first], weights=of_level**2, minlength=some.n_persons)
+        information = np.bincount(person, weights=variance, minlength=some.n_persons)
+        score_variance[start:stop] = np.where(known, total, 0.0)
+        every_information[start:stop] = np.where(known, information, 0.0)
+    return score_variance, every_information
 
 
 def items_met(responses: Responses, thresholds: Floats) -> Floats:

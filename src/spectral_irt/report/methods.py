@@ -78,7 +78,7 @@ def _method(record: Mapping[str, Any]) -> str:
     name = str(record.get("estimator"))
     text = ESTIMATORS[name].long if name in ESTIMATORS else name
     if record.get("facets"):
-        text = "Conditional maximum likelihood"
+        text = "Penalized conditional maximum likelihood" if _prior(record) else "Conditional maximum likelihood"
     elif str(record.get("solver") or "").endswith(NEWTON):
         text = LIKELIHOOD
     elif name == "spectral" and within(record, "settings", "weighting"):
@@ -106,7 +106,9 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     if facets := record.get("facets"):
         levels = " and ".join(count(one["levels"], name) for name, one in facets.items())
         first += f" with severities of {levels} (Linacre, 1989)"
-        how, cited = "by conditional maximum likelihood (Andersen, 1972)", {*model.cites, "linacre89", "andersen"}
+        penalized = "penalized " if _prior(record) else ""
+        how = f"by {penalized}conditional maximum likelihood (Andersen, 1972)"
+        cited = {*model.cites, "linacre89", "andersen"}
     first += f". {what} were estimated {how}"
     newton = (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON)
     if newton and not facets:
@@ -117,6 +119,12 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     anchored = counts.get("items_anchored")
     first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
     sentences = [first + "."]
+    factor = record.get("bias_factor") or 1.0
+    if factor != 1:
+        sentences.append(
+            f"Severities and thresholds were multiplied by {factor:.3f} (bias of first order; Firth, 1993)."
+        )
+        cited.add("firth")
     if record.get("design") == "adaptive":
         said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_DESIGN)
         shape = "came from a distribution of free shape" if words(FREE_SHAPE) in said else "were taken as normal"
@@ -139,9 +147,15 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
 def _prior(record: Mapping[str, Any]) -> str:
     """The prior that acted on the difficulties, "" if none did."""
     used = record.get("regularization") or {}
-    if used.get("kind") not in ("neighbors", "virtual item"):
+    if used.get("kind") not in ("neighbors", "virtual item", "terms"):
         return ""
     how = "chosen by empirical Bayes" if used.get("estimated") else "set by hand"
+    if used.get("kind") == "terms":
+        each = [
+            f"(sd {number(term['sd'])} logits) {how} on {term['acts_on']:,} of {term['of']:,} {term['noun']}"
+            for term in used["terms"]
+        ]
+        return f", with a normal prior {' and one '.join(each)}"
     sds = [sd for sd in (used.get("sd"), used.get("offset_sd")) if sd]
     sd = " and ".join(number(sd) for sd in sds or [used["alpha"] ** -0.5])
     which = "normal priors (sd of locations and of offsets" if len(sds) > 1 else "normal prior (sd"

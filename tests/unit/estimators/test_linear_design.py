@@ -184,7 +184,7 @@ def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one
     assert 0.5 < rater["severity"][3] < 4
     assert rater["se"][3] > 2 * rater["se"][0]
     assert estimate.residual < 0.04
-    assert [one for one in estimate.findings if "on 1 of 4 values of rater" in one.sentence]
+    assert [one for one in estimate.findings if "on 1 of 4 rater severities" in one.sentence]
     with pytest.raises(DesignError, match="without a prior"):
         fitted(responses, regularization=0)
 

@@ -105,6 +105,37 @@ def test_agreement_of_raters_who_met(study):
     np.testing.assert_allclose(found["expected"], total[2] / total[0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("codes", [[10, 15, 30], [1, 2, 4], [5, 9]])
+def test_averages_are_means_of_the_codes_in_the_file(codes):
+    """Codes with gaps, and of right/wrong ratings: observed averages are those of the file, fair ones by plain sums."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (
+            person,
+            f"item {item}",
+            f"rater {rater}",
+            int(rng.choice(codes, p=np.roll(np.ones(len(codes)), item) / len(codes))),
+        )
+        for person in range(60)
+        for rater in rng.choice(4, 2, replace=False)
+        for item in range(3)
+    ]
+    data = pl.DataFrame(rows, schema=["person", "item", "rater", "rating"], orient="row")
+    responses = si.read(data, facets=["rater"], ordered=True)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    table = study.facet("rater")
+    for rater, average in zip(table["rater"], table["observed_average"], strict=True):
+        assert average == pytest.approx(data.filter(pl.col("rater") == rater)["rating"].mean())
+    ability, items = study.abilities().ability, study.calibration.facets.items
+    persons = study.tables()["persons"]["fair_average"]
+    for theta, average in ((ability.mean() - table["severity"][1], table["fair_average"][1]), (ability[7], persons[7])):
+        total = 0.0
+        for first in items.layout.first:
+            weight = np.exp(np.append(0, np.cumsum(theta - items.thresholds[first : first + len(codes) - 1])))
+            total += codes @ weight / weight.sum()
+        assert average == pytest.approx(total / 3)
+
+
 def test_what_is_said_of_a_facet_as_a_whole(study):
     """Separation, agreement of all pairs, people with one rater only, and fair averages of people: the record."""
     calibration, responses, ability = study
@@ -267,6 +298,23 @@ def test_errors_of_people_allow_for_those_of_severities():
     alone = with_severities(found, responses, made.thresholds, few).se[some] ** 2
     expected = found.se[some] ** 2 + slopes**2 @ few.spread
     np.testing.assert_allclose(alone, expected, rtol=1e-4)
+
+
+def test_errors_of_posterior_means_allow_for_those_of_severities():
+    """The same under a prior that is known, which does not move: by differences."""
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 20, 2, 3, seed=5)
+    made = si.SpectralPartialCredit().fit(responses).calibration_
+    prior = {"prior_mean": 0.2, "prior_sd": 1.1}
+    found = abilities(responses, made.thresholds, "eap", **prior)
+    added = with_severities(found, responses, made.thresholds, made.facets).se ** 2 - found.se**2
+    a = made.facets.design.toarray()
+    eta = np.linalg.lstsq(a, made.thresholds, rcond=None)[0]
+    moved = [abilities(responses, a @ (eta + step), "eap", **prior).ability for step in 1e-4 * np.eye(len(eta))]
+    slopes = (np.array(moved).T - found.ability[:, None]) / 1e-4
+    expected = np.einsum("ij,jk,ik->i", slopes, made.facets.spread, slopes)
+    some = ~found.extreme
+    np.testing.assert_allclose(added[some] / expected[some], 1, atol=0.1)  # it was 2 to 3 times as large
+    assert np.mean(added / expected) == pytest.approx(1, abs=0.03)
 
 
 def test_interactions_among_many_raters_are_about_those_of_the_whole_information(monkeypatch):

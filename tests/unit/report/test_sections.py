@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from ratings import simulated
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
@@ -123,6 +124,26 @@ def test_the_paragraph_names_the_prior_where_one_acted(people, options):
     how = "set by hand" if options else "chosen by empirical Bayes"
     assert "the maximum of the penalized conditional likelihood (Andersen, 1972)" in text
     assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items." in text
+
+
+def test_terminal_methods_and_record_name_the_prior_and_the_correction_of_ratings():
+    """Raters of few ratings: what the fit kept of its prior, in the paragraph, on the terminal and in the record."""
+    meets = [[k % 5, 5 + k % 105] for k in range(600)]  # five raters of 120 people each, and many of six
+    responses, *_ = simulated(meets, 3, 3, seed=4)
+    fit = si.SpectralPartialCredit().fit(responses)
+    (term,) = fit.regularization_.terms
+    assert 0 < term.acts_on < term.of == 110
+    corrected = replace(fit.calibration_, facets=replace(fit.calibration_.facets, factor=0.9481))
+    study = si.Analysis(corrected, responses)
+    text = " ".join(methods.paragraph(study.record())[0])
+    for said in (text, " ".join(study.summary(width=400).split())):
+        assert "penalized conditional maximum likelihood" in said
+        assert f"{term.acts_on} of 110 rater severities" in said
+        assert f"sd {term.sd:.2f} logits" in said
+        assert "0.948" in said
+    assert study.record()["regularization"]["terms"][0]["acts_on"] == term.acts_on
+    plain = si.SpectralPartialCredit().fit(simulated([[0, 1, 2]] * 100, 3, 3, seed=4)[0])
+    assert plain.calibration_.prior is None
 
 
 def test_settings_that_were_said_are_in_the_python():
