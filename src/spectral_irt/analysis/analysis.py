@@ -143,8 +143,15 @@ class Analysis(AnalysisOfRatings):
         """
         limits = None
         if bootstrap:
-            options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self._tell}
-            limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
+            limits = bootstrap_limits(
+                self.responses,
+                self.calibration.thresholds,
+                bootstrap,
+                scale_of_item=self.calibration.scale_of_item,
+                sample=sample,
+                seed=seed,
+                progress=self._tell,
+            )
         given = self._conditional() if conditional else None
         return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
 
@@ -159,7 +166,10 @@ class Analysis(AnalysisOfRatings):
         """Fit statistics of every item given the scores, without abilities, as arrays."""
         self._tell("fit of the items given the scores")
         given = None if self._layout.binary else self._given_score()
-        return conditional_statistics(self.responses, self.calibration.thresholds, given=given)
+        calibration = self.calibration
+        return conditional_statistics(
+            self.responses, calibration.thresholds, scale_of_item=calibration.scale_of_item, given=given
+        )
 
     @once
     def _given_score(self) -> GivenScore:

@@ -211,9 +211,9 @@ def test_sample_and_options(monkeypatch):
     data = simulate.rasch(2000, 6, seed=1)
     seen = []
 
-    def statistic(responses, difficulty):
+    def statistic(responses, difficulty, **model):
         seen.append((responses.n_persons, difficulty.copy()))
-        return conditional_statistics(responses, difficulty)
+        return conditional_statistics(responses, difficulty, **model)
 
     monkeypatch.setattr(bootstrap, "conditional_statistics", statistic)
     bootstrap_limits(data.responses, data.difficulty, 39, sample=100, seed=3)

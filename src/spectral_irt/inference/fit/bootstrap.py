@@ -1,7 +1,7 @@
 """Critical values by parametric bootstrap: what a statistic does on data like these when the model holds.
 
 Each replicate keeps who was shown what, draws the answers anew from the fitted model, fits the thresholds again by the
-spectral estimator, and computes the statistic. Rules of thumb (infit between 0.7 and 1.3) fit no design in
+estimator of the model, and computes the statistic. Rules of thumb (infit between 0.7 and 1.3) fit no design in
 particular; these limits fit this one, item by item.
 """
 
@@ -15,8 +15,9 @@ import numpy as np
 import scipy
 
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Thresholds, answered_items, pack_block
-from spectral_irt.errors import OptionError
+from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, pack_block
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.estimators.linear_design import SpectralRatingScale
 from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, verdict
 from spectral_irt.inference.fit.mean_squares import conditional_statistics
@@ -33,6 +34,7 @@ def bootstrap_limits(
     thresholds: Floats,
     replicates: int = 200,
     *,
+    scale_of_item: Ints | None = None,
     sample: int | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
@@ -44,7 +46,8 @@ def bootstrap_limits(
     are off, where with millions every item is; the thresholds, which rest on all the data, then stay as they are.
 
     Abilities are drawn from each person's posterior, normal(EAP, posterior sd), under a normal population fitted to the
-    data: estimated abilities as they stand vary too much, since they contain their errors.
+    data: estimated abilities as they stand vary too much, since they contain their errors. `scale_of_item` is that of
+    a rating scale model, whose offsets each replicate estimates in common.
     """
     if replicates < FEWEST:
         raise OptionError(
@@ -57,13 +60,14 @@ def bootstrap_limits(
     if sample is not None and not refit:
         responses, _ = responses.sample(sample, generator(seed, 0))
     known = abilities(responses, thresholds, "eap")
-    observed, drawn = conditional_statistics(responses, thresholds), []
+    observed, drawn = conditional_statistics(responses, thresholds, scale_of_item=scale_of_item), []
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
         again = redraw(responses, thresholds, known.ability, known.se, np.random.SeedSequence([seed, 1, k]))
-        beta = spectral_fit(again, se="none").thresholds if refit else thresholds
-        drawn.append(conditional_statistics(again, np.where(np.isfinite(thresholds), beta, np.nan)))
+        beta = _refitted(again, scale_of_item) if refit else thresholds
+        beta = np.where(np.isfinite(thresholds), beta, np.nan)
+        drawn.append(conditional_statistics(again, beta, scale_of_item=scale_of_item))
     columns: Columns = {}
     for name in ("infit", "outfit"):
         found = band(observed[name], np.array([one[name] for one in drawn]))
@@ -71,6 +75,16 @@ def bootstrap_limits(
     infit, tail = observed["infit"], from_the_mean(observed["infit"], np.array([one["infit"] for one in drawn]))
     off = infit - (columns["infit_conditional_low"] + columns["infit_conditional_high"]) / 2
     return columns | verdict(tail, off, infit)
+
+
+def _refitted(responses: Responses, scale_of_item: Ints | None) -> Floats:
+    """The thresholds of the same model; NaN of a rating scale with a category that nobody chose in this replicate."""
+    if scale_of_item is None:
+        return spectral_fit(responses, se="none").thresholds
+    try:
+        return SpectralRatingScale(groups=scale_of_item.tolist()).fit(responses).thresholds_
+    except DesignError:
+        return np.full(responses.thresholds.n_entries, np.nan)
 
 
 def band(observed: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:

@@ -8,13 +8,23 @@ their standardized form keeps its level (Müller 2020). Decide by these; the oth
 Estimated thresholds have used up the directions sum d_k = 0, d_k = 1{x >= k} - P(X >= k | score). With f = (x - E)^2 -
 V, or that over V, r = sum Cov(f, d) and S = sum Cov(d, d'), what is left is the sum of f - r' S^-1 d, of variance sum
 Var f - r' S^-1 r. (Right or wrong: d = x - P, r = sum V (1 - 2 P), or sum (1 - 2 P), and S = sum V.) Without this the
-standard deviation of the standardized conditional forms is 0.8 instead of 1 (measured, 10 to 60 items)."""
+standard deviation of the standardized conditional forms is 0.8 instead of 1 (measured, 10 to 60 items).
+
+On a rating scale the thresholds of an item are not free: it has a location, 1'd = x - E, and shares its offsets with
+the other items of the scale. Taking off the location first leaves t = r - S 1 (1'r) / (1'S 1), about offsets alone, and
+as much of every item's S: T_i = S_i - S_i 1 1' S_i / (1'S_i 1). The offsets are estimated from all items of the scale,
+with the information T = sum_j T_j. So what is left is the sum of f - (1'r) / (1'S 1) 1'd - t' T^+ sum_j (d_j less its
+location), of variance sum Var f - (1'r)^2 / (1'S 1) - t' T^+ t: with many items, next to nothing but the location is
+taken off, and distances of thresholds other than those of the scale show. (Given the score, answers to two items are
+correlated through x alone to first order, so that what is left of them after the locations is not.)"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.conditional.exact import DOUBLE, SINGLE, Precision, given_every_score
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
@@ -37,6 +47,7 @@ from spectral_irt.persons.residuals import (
 from spectral_irt.tables import Columns
 
 CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
+SINGULAR = 1e-10  # of the largest eigenvalue: a direction that nothing is known about
 ROUNDING = 1e-6  # a standard error below this is one of rounding
 
 
@@ -63,50 +74,105 @@ def item_statistics(
     known = ability[np.isfinite(ability)]
     centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
     kernel = _sums_of_right_and_wrong if layout.binary else _item_sums
-    sums = responses.entries.sum(kernel, beta, layout, centre, persons=(ability,))
-    v, x, e, x_theta, e_theta, v_theta, v_theta2 = sums[[3, 6, 8, 12, 13, 16, 17]]
-    off = (beta if layout.binary else layout.mean(beta)) - centre  # of an item from where abilities are counted from
-    sums[16:] = x_theta - e_theta - off * (x - e), v_theta2 - 2 * off * v_theta + off**2 * v
+    sums = ItemSums(*responses.entries.sum(kernel, beta, layout, centre, persons=(ability,)))
+    # The slope of an item turns on its own location, b from where abilities are counted from.
+    b = (beta if layout.binary else layout.mean(beta)) - centre
+    sums = sums._replace(
+        slope_score=sums.x_theta - sums.e_theta - b * (sums.x - sums.e),
+        slope_information=sums.v_theta2 - 2 * b * sums.v_theta + b**2 * sums.v,
+    )
     if level is not None:
-        sums = np.array([np.bincount(level, weights=row, minlength=n_levels) for row in sums])
-    n, *terms, x, xx, e, ee, theta, theta2, x_theta, e_theta, match, likelier, steeper, known_by = sums
-    v = terms[2]
+        sums = ItemSums(*(np.bincount(level, weights=row, minlength=n_levels).astype(np.float64) for row in sums))
+    n, theta = sums.n, sums.theta
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.sqrt(n * theta2 - theta**2)
-        point = (n * x_theta - x * theta) / (np.sqrt(n * xx - x**2) * spread)
-        expected = (n * e_theta - e * theta) / (np.sqrt(n * (ee + v) - e**2) * spread)
-        return vars(mean_squares(n, *terms)) | {
+        spread = np.sqrt(n * sums.theta2 - theta**2)
+        point = (n * sums.x_theta - sums.x * theta) / (np.sqrt(n * sums.x2 - sums.x**2) * spread)
+        expected = (n * sums.e_theta - sums.e * theta) / (np.sqrt(n * (sums.e2 + sums.v) - sums.e**2) * spread)
+        squares = mean_squares(n, sums.z2, sums.square, sums.v, sums.outfit_variance, sums.infit_variance)
+        return vars(squares) | {
             "point_measure": np.where(np.isfinite(point), point, np.nan),
             "point_measure_expected": np.where(np.isfinite(expected), expected, np.nan),
-            "exact_match": 100 * match / n,
-            "exact_match_expected": 100 * likelier / n,
-            "displacement": (e - x) / v,
-            "discrimination": 1 + steeper / known_by,
-            "discrimination_se": 1 / np.sqrt(known_by),
+            "exact_match": 100 * sums.match / n,
+            "exact_match_expected": 100 * sums.likely / n,
+            "displacement": (sums.e - sums.x) / sums.v,
+            "discrimination": 1 + sums.slope_score / sums.slope_information,
+            "discrimination_se": 1 / np.sqrt(sums.slope_information),
         }
 
 
-def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, centre: float) -> Floats:
-    """Sums over people with a mixed score: a row for each statistic, a column for each item.
+class ItemSums(NamedTuple):
+    """Sums over the answers to each item of people with a mixed score, at their abilities theta.
 
-    What `mean_squares` takes; x, x^2, E, E^2, theta, theta^2, x theta, E theta; whether x is as expected, and how
-    likely that is; V theta, V theta^2.
+    x is the answer, E its mean and V its variance, z^2 = (x - E)^2 / V, C its fourth central moment.
     """
-    total = np.zeros((18, layout.n_items))
+
+    n: Floats
+    z2: Floats
+    square: Floats  # (x - E)^2
+    v: Floats
+    outfit_variance: Floats  # C / V^2 - 1
+    infit_variance: Floats  # C - V^2
+    x: Floats
+    x2: Floats
+    e: Floats
+    e2: Floats
+    theta: Floats
+    theta2: Floats
+    x_theta: Floats
+    e_theta: Floats
+    match: Floats  # whether x is within half a category of E
+    likely: Floats  # how likely that is
+    v_theta: Floats
+    v_theta2: Floats
+    slope_score: Floats  # (x - E) (theta - b), which the kernels leave at zero
+    slope_information: Floats  # V (theta - b)^2, likewise
+
+    @classmethod
+    def zeros(cls, n_items: int) -> ItemSums:
+        return cls(*np.zeros((len(cls._fields), n_items)))
+
+
+def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, centre: float) -> ItemSums:
+    m = layout.n_items
+    total = ItemSums.zeros(m)
     for one in answers_at(block, ability, beta, layout):
         x, e, theta = one.x, one.mean, one.theta - centre
-        terms = one.terms()
+        n, z2, square, v, outfit_variance, infit_variance = one.terms()
         v_theta = one.variance * theta
-        close = np.abs(x - e) < 0.5
-        more = (x, x * x, e, e * e, theta, theta**2, x * theta, e * theta, close, one.likely, v_theta, v_theta * theta)
-        for row, value in zip(total, (*terms, *more), strict=True):
-            row += np.bincount(one.item, weights=value, minlength=layout.n_items)
+        values = {
+            "n": n,
+            "z2": z2,
+            "square": square,
+            "v": v,
+            "outfit_variance": outfit_variance,
+            "infit_variance": infit_variance,
+            "x": x,
+            "x2": x * x,
+            "e": e,
+            "e2": e * e,
+            "theta": theta,
+            "theta2": theta**2,
+            "x_theta": x * theta,
+            "e_theta": e * theta,
+            "match": np.abs(x - e) < 0.5,
+            "likely": one.likely,
+            "v_theta": v_theta,
+            "v_theta2": v_theta * theta,
+        }
+        _add_by_item(total, one.item, values)
     return total
+
+
+def _add_by_item(total: NamedTuple, item: NDArray[np.int32], values: Mapping[str, NDArray[Any] | None]) -> None:
+    """Add to each sum that is named its values, one for each answer; None counts the answers."""
+    for name, value in values.items():
+        row = getattr(total, name)
+        row += np.bincount(item, weights=value, minlength=len(row))
 
 
 def _sums_of_right_and_wrong(
     block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, centre: float
-) -> Floats:
+) -> ItemSums:
     """The same: what is a number of the person times one of the item is added up by two sparse products: counts, sums
     of abilities, and with z^2 = exp(b - theta) for a right and exp(theta - b) for a wrong answer the outfits."""
     block, m = answers_with_difficulty(block, difficulty), layout.n_items
@@ -114,7 +180,7 @@ def _sums_of_right_and_wrong(
         persons = np.flatnonzero(block.informative)
         block, ability = block.take(persons), ability[persons]
     if not block.n_persons:
-        return np.zeros((18, m))
+        return ItemSums.zeros(m)
     theta = ability - centre
     ease = np.exp(np.clip(np.where(np.isfinite(difficulty), centre - difficulty, 0.0), -FARTHEST, FARTHEST))
     able = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
@@ -122,91 +188,195 @@ def _sums_of_right_and_wrong(
     passed, failed = block.halves(m)
     right, wrong = passed.T @ of_person, failed.T @ of_person
     n, sum_theta, sum_theta2, inverse, odds = (right + wrong).T
-    z2 = right[:, 3] / ease + wrong[:, 4] * ease
     one_over_v = 2 * n + inverse / ease + odds * ease
-    p, v, square, v2, p_theta, *more = _by_answers(block, ability, difficulty, theta)
-    rows = [n, z2, square, v, one_over_v - 4 * n, v - 4 * v2, right[:, 0], right[:, 0], p, p - v]
-    return np.array([*rows, sum_theta, sum_theta2, right[:, 1], p_theta, *more])
+    sums = _by_answers(block, ability, difficulty, theta)
+    return sums._replace(
+        n=n,
+        z2=right[:, 3] / ease + wrong[:, 4] * ease,
+        outfit_variance=one_over_v - 4 * n,
+        infit_variance=sums.v - 4 * sums.infit_variance,
+        x=right[:, 0],
+        x2=right[:, 0],
+        e2=sums.e - sums.v,
+        theta=sum_theta,
+        theta2=sum_theta2,
+        x_theta=right[:, 1],
+    )
 
 
-def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats) -> Floats:
-    """Sums over the answers to each item of p, v, (x - p)^2, v^2, p theta, whether the answer is the likelier one and
-    how likely that is, v theta, v theta^2."""
-    m = len(difficulty)
-    total = np.zeros((9, m))
+def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats) -> ItemSums:
+    """The sums that need the probability of each answer; `infit_variance` has the sum of V^2."""
+    total = ItemSums.zeros(len(difficulty))
     every_right = block.right()
     for start, stop in person_chunks(block.indptr, CACHED):
         span = slice(int(block.indptr[start]), int(block.indptr[stop]))
-        items, right = block.items[span], every_right[span]
+        right = every_right[span]
         p = probabilities(block, difficulty, ability, start, stop)
         each = np.repeat(theta[start:stop], np.diff(block.indptr[start : stop + 1]))
         off = np.abs(right - p)
         v = p * (1 - p)
         v_theta = v * each
-        as_expected = (off < 0.5) + 0.5 * (off == 0.5)
-        values = (p, v, off * off, v * v, p * each, as_expected, np.maximum(p, 1 - p), v_theta, v_theta * each)
-        for row, value in zip(total, values, strict=True):
-            row += np.bincount(items, weights=value, minlength=m)
+        values = {
+            "e": p,
+            "v": v,
+            "square": off * off,
+            "infit_variance": v * v,
+            "e_theta": p * each,
+            "match": (off < 0.5) + 0.5 * (off == 0.5),  # an even chance is half a match
+            "likely": np.maximum(p, 1 - p),
+            "v_theta": v_theta,
+            "v_theta2": v_theta * each,
+        }
+        _add_by_item(total, block.items[span], values)
     return total
 
 
 def conditional_statistics(
-    responses: Responses, thresholds: Floats, *, given: GivenScore | None = None, series_from: float | None = None
+    responses: Responses,
+    thresholds: Floats,
+    *,
+    scale_of_item: Ints | None = None,
+    given: GivenScore | None = None,
+    series_from: float | None = None,
 ) -> Columns:
     """Conditional infit and outfit of every item; NaN for items that nobody with a mixed score answered.
 
     `n, infit, infit_z, outfit, outfit_z`; `displacement`: one Newton step of the conditional likelihood for each item
     with the others held, zero for estimates by conditional maximum likelihood, and for an anchored item how far from
     its difficulty these answers would put it; `infit_se`: the standard error of the infit under the model. Answers to
-    items without finite thresholds are left out, of the score too. `given` has the moments of ordered answers, where
-    they are known already. People whose right and wrong answers carry the information `series_from` or more have their
-    probabilities from a series (by default nobody up to 100,000 answers in all, and beyond that people with 4 or more).
+    items without finite thresholds are left out, of the score too. `scale_of_item` is that of a rating scale model,
+    `Calibration.scale_of_item`. `given` has the moments of ordered answers, where they are known already. People whose
+    right and wrong answers carry the information `series_from` or more have their probabilities from a series (by
+    default nobody up to 100,000 answers in all, and beyond that people with 4 or more).
 
     References
     ----------
     Müller (2020), J. Stat. Distrib. Appl. 7:5; Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
-    layout = responses.thresholds
-    if layout.binary:
-        sums, r, inverse, off = _right_and_wrong(responses, checked(responses, thresholds), series_from)
+    if responses.thresholds.binary:
+        sums = _right_and_wrong(responses, checked(responses, thresholds), series_from)
     else:
-        given = GivenScore.of(responses, thresholds) if given is None else given
-        sums, r, inverse, off = _categories(responses, given)
-    n, z2, square, v, outer, inner = sums
+        sums = _categories(responses, GivenScore.of(responses, thresholds) if given is None else given)
+    if scale_of_item is None or responses.thresholds.binary:
+        used = _used_by_thresholds(sums)
+    else:
+        used = _used_by_rating_scales(sums, scale_of_item)
+    n, v = sums.n, sums.v
     with np.errstate(divide="ignore", invalid="ignore"):
-        infit, outfit = square / v, z2 / n
-        c_in, c_out = np.einsum("ikl,til->tik", inverse, r)
-        q_in = np.sqrt(np.maximum(inner - (c_in * r[0]).sum(axis=1), 0)) / v
-        q_out = np.sqrt(np.maximum(outer - (c_out * r[1]).sum(axis=1), 0)) / n
-        q_in = np.where(q_in > ROUNDING, q_in, 0.0)  # of two items, say, where the infit cannot vary
+        infit = sums.square / v
+        outfit = sums.z2 / n
+        infit_se = np.sqrt(np.maximum(sums.infit_variance - used.infit_variance, 0)) / v
+        outfit_se = np.sqrt(np.maximum(sums.outfit_variance - used.outfit_variance, 0)) / n
+        infit_se = np.where(infit_se > ROUNDING, infit_se, 0.0)  # of two items, say, where the infit cannot vary
         return {
             "n": n,
             "infit": infit,
-            "infit_z": standardized(np.maximum(infit - (c_in * off).sum(axis=1) / v, 0), q_in),
+            "infit_z": standardized(np.maximum(infit - used.infit / v, 0), infit_se),
             "outfit": outfit,
-            "outfit_z": standardized(np.maximum(outfit - (c_out * off).sum(axis=1) / n, 0), q_out),
-            "displacement": -off.sum(axis=1) / v,
-            "infit_se": np.where(q_in > 0, q_in, np.nan),
+            "outfit_z": standardized(np.maximum(outfit - used.outfit / n, 0), outfit_se),
+            "displacement": -sums.off.sum(axis=1) / v,
+            "infit_se": np.where(infit_se > 0, infit_se, np.nan),
         }
 
 
-Sums = tuple[Floats, Floats, Floats, Floats]  # for `mean_squares`; r of both; S^-1; sum of d: items x thresholds of one
+class SumsGivenScore(NamedTuple):
+    """Sums over the answers to each item of people with a mixed score, given the score; the names are those of
+    `ItemSums`, and d, r and S those of the module's text (r_infit and r_outfit: items x thresholds of one)."""
+
+    n: Floats
+    z2: Floats
+    square: Floats
+    v: Floats
+    outfit_variance: Floats
+    infit_variance: Floats
+    off: Floats  # d, items x thresholds of one
+    r_infit: Floats
+    r_outfit: Floats
+    between: Floats  # S, items x thresholds of one x thresholds of one
 
 
-def _categories(responses: Responses, given: GivenScore) -> Sums:
-    layout, directions = given.layout, given.directions
-    assert directions is not None
-    tilted, between, expected = directions
+class UsedUp(NamedTuple):
+    """What estimated parameters take off the sums of f of each item, and off their variances."""
+
+    infit: Floats
+    outfit: Floats
+    infit_variance: Floats
+    outfit_variance: Floats
+
+
+def _used_by_thresholds(sums: SumsGivenScore) -> UsedUp:
+    """r' S^-1 d and r' S^-1 r: every threshold of an item is free."""
+    if sums.between.shape[1] == 1:  # right or wrong
+        with np.errstate(divide="ignore"):
+            inverse = np.where(sums.between > 0, 1 / sums.between, np.nan)
+    else:
+        inverse = np.linalg.pinv(sums.between, rcond=SINGULAR, hermitian=True).astype(np.float64)
+    infit = np.einsum("ikl,il->ik", inverse, sums.r_infit)
+    outfit = np.einsum("ikl,il->ik", inverse, sums.r_outfit)
+    return UsedUp(
+        infit=(infit * sums.off).sum(axis=1),
+        outfit=(outfit * sums.off).sum(axis=1),
+        infit_variance=(infit * sums.r_infit).sum(axis=1),
+        outfit_variance=(outfit * sums.r_outfit).sum(axis=1),
+    )
+
+
+def _used_by_rating_scales(sums: SumsGivenScore, scale_of_item: Ints) -> UsedUp:
+    """What the locations take off, and the offsets of each scale."""
+    s1 = sums.between.sum(axis=2)  # S 1
+    information = s1.sum(axis=1)  # on the locations, 1'S 1
+    answered = information > 0
+
+    def per_information(values: Floats) -> Floats:
+        return np.divide(values, information, out=np.zeros(len(values)), where=answered)
+
+    def of_offsets(values: Floats) -> Floats:
+        """What is left of r or d after the location."""
+        return values - s1 * per_information(values.sum(axis=1))[:, None]
+
+    within = sums.between - np.einsum("ik,il,i->ikl", s1, s1, per_information(np.ones(len(s1))))  # T_i
+    n_scales = int(scale_of_item.max(initial=0)) + 1
+    information_on_offsets = np.zeros((n_scales, *within.shape[1:]))
+    np.add.at(information_on_offsets, scale_of_item, within)
+    off_offsets = np.zeros((n_scales, within.shape[1]))
+    np.add.at(off_offsets, scale_of_item, of_offsets(sums.off))
+    inverse = np.linalg.pinv(information_on_offsets, rcond=SINGULAR, hermitian=True)[scale_of_item]
+
+    def used(r: Floats) -> tuple[Floats, Floats]:
+        location = r.sum(axis=1)
+        offsets = np.einsum("ikl,il->ik", inverse, of_offsets(r))
+        taken = per_information(location) * sums.off.sum(axis=1) + (offsets * off_offsets[scale_of_item]).sum(axis=1)
+        variance = per_information(location) * location + (offsets * of_offsets(r)).sum(axis=1)
+        return taken, variance
+
+    infit, infit_variance = used(sums.r_infit)
+    outfit, outfit_variance = used(sums.r_outfit)
+    return UsedUp(infit, outfit, infit_variance, outfit_variance)
+
+
+def _categories(responses: Responses, given: GivenScore) -> SumsGivenScore:
+    layout = given.layout
+    assert given.directions is not None
+    (r_infit, r_outfit), between, expected = given.directions
     sums, counts = responses.entries.sum(_sums_by_item, given, persons=(given.pattern,))
-    passed = above(counts)
-    off = passed - layout.table(expected, 0.0)
-    r = np.array([layout.table(each, 0.0) for each in tilted])
-    inverse: Floats = np.linalg.pinv(between, rcond=1e-10, hermitian=True).astype(np.float64)
-    return sums, r, inverse, off
+    n, z2, square, v, outfit_variance, infit_variance = sums
+    return SumsGivenScore(
+        n=n,
+        z2=z2,
+        square=square,
+        v=v,
+        outfit_variance=outfit_variance,
+        infit_variance=infit_variance,
+        off=above(counts) - layout.table(expected, 0.0),
+        r_infit=layout.table(r_infit, 0.0),
+        r_outfit=layout.table(r_outfit, 0.0),
+        between=between,
+    )
 
 
 def _sums_by_item(block: Block, pattern: Ints, given: GivenScore) -> tuple[Floats, Floats]:
-    """What `mean_squares` takes, of each item; and items x categories, how many gave each answer."""
+    """n, z2, square, v, outfit_variance and infit_variance of each item, a row each; and items x categories, how many
+    gave each answer."""
     m, width = given.layout.n_items, given.layout.widest + 1
     _, item, x, mean, variance, _, fourth = answers_given_score(block, pattern, given)
     v, square = np.maximum(variance, LEAST), (x - mean) ** 2
@@ -216,41 +386,73 @@ def _sums_by_item(block: Block, pattern: Ints, given: GivenScore) -> tuple[Float
     return sums, counts.astype(np.float64)
 
 
-def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: float | None) -> Sums:
+class RightAndWrongSums(NamedTuple):
+    """Sums over right and wrong answers of people with a mixed score, by item; V = P (1 - P)."""
+
+    n: Floats
+    z2: Floats
+    square: Floats
+    v: Floats
+    v2: Floats
+    one_over_v: Floats
+    p: Floats
+    off: Floats  # x - P
+    third: Floats  # V (1 - 2 P)
+
+    @classmethod
+    def zeros(cls, n_items: int) -> RightAndWrongSums:
+        return cls(*np.zeros((len(cls._fields), n_items)))
+
+
+def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: float | None) -> SumsGivenScore:
     if series_from is None:
         series_from = np.inf if responses.n_responses <= QUICK_ANSWERS else SERIES_FROM
     precision = DOUBLE if responses.n_responses <= QUICK_ANSWERS else SINGLE
     shared = responses.shared if np.isfinite(difficulty).all() else None
     left = responses if shared is None else shared.rest
-    total = np.zeros((9, len(difficulty)))
+    sums = RightAndWrongSums.zeros(len(difficulty))
     if left is not None:
-        total += left.sum(_conditional_sums, difficulty, series_from, precision)
+        sums = RightAndWrongSums(*left.sum(_conditional_sums, difficulty, series_from, precision))
     for one in () if shared is None else shared.sets:
-        total[:, one.items] += _sums_of_set(one, difficulty[one.items])
-    n, z2, square, v, v2, inverse, p, off, lean = total
-    with np.errstate(divide="ignore"):
-        one_over = np.where(v > 0, 1 / v, np.nan)[:, None, None]
-    r = np.array([lean, n - 2 * p])[:, :, None]
-    return np.array([n, z2, square, v, inverse - 4 * n, v - 4 * v2]), r, one_over, off[:, None]
+        for row, more in zip(sums, _sums_of_set(one, difficulty[one.items]), strict=True):
+            row[one.items] += more
+    return SumsGivenScore(
+        n=sums.n,
+        z2=sums.z2,
+        square=sums.square,
+        v=sums.v,
+        outfit_variance=sums.one_over_v - 4 * sums.n,
+        infit_variance=sums.v - 4 * sums.v2,
+        off=sums.off[:, None],
+        r_infit=sums.third[:, None],
+        r_outfit=(sums.n - 2 * sums.p)[:, None],
+        between=sums.v[:, None, None],
+    )
 
 
-def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
+def _sums_of_set(one: SharedSet, difficulty: Floats) -> RightAndWrongSums:
     """What `_conditional_sums` gives for people who share a set of items, from how many of each score were right."""
     right, people = one.right[1:-1], one.people[1:-1][:, None]
     p = np.clip(given_every_score(difficulty[None]).p[0].T, CERTAIN, 1 - CERTAIN)
     v = p * (1 - p)
     square = right * (1 - p) ** 2 + (people - right) * p**2
-    every = np.broadcast_to(people, p.shape)
-    values = (every, square / v, square, people * v, people * v * v, people / v, people * p, right - people * p)
-    return np.array([*values, people * v * (1 - 2 * p)]).sum(axis=1)
+    return RightAndWrongSums(
+        n=np.broadcast_to(people, p.shape).sum(axis=0),
+        z2=(square / v).sum(axis=0),
+        square=square.sum(axis=0),
+        v=(people * v).sum(axis=0),
+        v2=(people * v * v).sum(axis=0),
+        one_over_v=(people / v).sum(axis=0),
+        p=(people * p).sum(axis=0),
+        off=(right - people * p).sum(axis=0),
+        third=(people * v * (1 - 2 * p)).sum(axis=0),
+    )
 
 
-def _conditional_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> Floats:
-    """Sums over people with a mixed score of 1, z^2, (x - p)^2, v, v^2, 1 / v, p, x - p, v (1 - 2 p), by item."""
+def _conditional_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> RightAndWrongSums:
     block = answers_with_difficulty(block, difficulty)
     persons = np.flatnonzero(block.informative)
-    m = len(difficulty)
-    total = np.zeros((9, m))
+    total = RightAndWrongSums.zeros(len(difficulty))
     if not len(persons):
         return total
     if len(persons) < block.n_persons:
@@ -259,11 +461,20 @@ def _conditional_sums(block: Block, difficulty: Floats, series_from: float, prec
     every_right = block.right()
     for start in range(0, block.n_responses, CACHED):
         span = slice(start, start + CACHED)
-        items, right = block.items[span], every_right[span]
+        right = every_right[span]
         p = np.clip(every_p[span], CERTAIN, 1 - CERTAIN)
         v, off = p * (1 - p), right - p
-        inverse, square = 1 / v, off * off
-        values: list[Any] = [None, square * inverse, square, v, v * v, inverse, p, off, v * (1 - 2 * p)]
-        for row, value in zip(total, values, strict=True):
-            row += np.bincount(items, weights=value, minlength=m)
+        one_over_v, square = 1 / v, off * off
+        values = {
+            "n": None,
+            "z2": square * one_over_v,
+            "square": square,
+            "v": v,
+            "v2": v * v,
+            "one_over_v": one_over_v,
+            "p": p,
+            "off": off,
+            "third": v * (1 - 2 * p),
+        }
+        _add_by_item(total, block.items[span], values)
     return total
