@@ -97,6 +97,9 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
             for text in frame.select(pl.col(pl.String)):
                 if text.str.contains(RUNS.pattern).any():
                     frame = frame.with_columns(text.map_elements(guarded, return_dtype=pl.String))
+            frame.columns = [
+                guarded(name) for name in frame.columns
+            ]  # a column may be called as a stranger's file says
             frame.write_csv(file, quote_style="non_numeric" if split else "necessary", include_header=k == 0)
 
 

@@ -31,6 +31,44 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in text)
 
 
+# An address, perhaps as the value of an option. What is before the last "@" may be a name and a password.
+_ADDRESS = re.compile(r"(?P<option>--[\w-]+=)?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_DATABASES = ("postgresql", "postgres")
+_SECRET = re.compile(r"(?i)([?&;][\w.-]*(?:pass|pwd|token|secret|key|sig|credential)[\w.-]*=)[^&;#]*")
+
+
+def without_secrets(text: str) -> str:
+    """An address, or a word of a command line that holds one, as it may be shown and kept in a record.
+
+    Passwords and queries, which may hold keys and signatures, are left out; the user of a database and its table stay.
+
+    >>> without_secrets("postgresql://ann:secret@host:5432/tests?password=secret#answers")
+    'postgresql://ann@host:5432/tests#answers'
+    >>> without_secrets("--key=https://ann:p/w#1@host/key.csv?sig=secret"), without_secrets("https://host/a@1.0/b.csv")
+    ('--key=https://host/key.csv', 'https://host/a@1.0/b.csv')
+    >>> without_secrets("duckdb:md:tests?motherduck_token=secret"), without_secrets("what?.csv")
+    ('duckdb:md:tests?motherduck_token=...', 'what?.csv')
+    """
+    address = _ADDRESS.fullmatch(text)
+    if address is None:
+        is_text = re.search(r"\s", text) is not None  # a query, a title
+        return text if is_text else _SECRET.sub(r"\1...", text)
+    rest = address["rest"]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # A password may hold any sign, unquoted. Without one, "@" may stand in the path, and ":" is before a port.
+    has_port = re.fullmatch(r"[^:@]*(:\d*)?|\[[^\]]*\](:\d*)?", authority) is not None
+    is_database = address["scheme"].lower() in _DATABASES
+    login, at = "", ""
+    if "@" in rest and (is_database or not has_port):
+        login, at, rest = rest.rpartition("@")
+    elif not has_port:  # a password without a host
+        rest = authority.partition(":")[0]
+    user = re.split(r"[:/?#]", login)[0] + at if is_database else ""
+    place = re.split(r"[?#]", rest, maxsplit=1)[0]
+    table = "#" + rest.partition("#")[2] if is_database and "#" in rest else ""
+    return f"{address['option'] or ''}{address['scheme']}://{user}{place}{table}"
+
+
 def listed(labels: Iterable[object]) -> str:
     """The first five labels, quoted, and how many more there are.
 

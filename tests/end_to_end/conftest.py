@@ -38,7 +38,7 @@ class Cli:
     def ok(self, line: str, *more: object) -> str:
         """What a command that succeeds prints, in one line."""
         done = self(line, *more)
-        assert (done.code, done.err) == (0, "")
+        assert (done.code, done.err) == (0, ""), done.err
         return " ".join(done.out.split())
 
     def refused(self, line: str | Sequence[object], *says: str) -> None:

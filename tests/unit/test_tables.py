@@ -1,5 +1,7 @@
 """Tables written in pieces are the same bytes as tables written at once."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,14 @@ def test_nothing_is_nothing_beside_text_and_labels_of_mixed_kinds_are_text():
     columns = {"a": np.array(["x", None], dtype=object), "b": np.array([1, 2.5], dtype=object)}
     for made in (tables.frame_of(columns), tables.make_table(columns, None)):
         assert made.to_dict(as_series=False) == {"a": ["x", None], "b": ["1", "2.5"]}
+
+
+def test_names_of_columns_are_guarded_as_cells_are(tmp_path):
+    names = ["=rater", "+1+1", "'=x", "-q", "plain", "-1", "@x"]
+    columns = {name: np.array(["=1+1", "b"], dtype=object) for name in names}
+    tables.write_csv(tmp_path / "a.csv", columns)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["'=rater", "'+1+1", "''=x", "'-q", "plain", "-1", "'@x"]
+    assert [tables.unguarded(name) for name in header] == names
+    assert rows[0] == ["'=1+1"] * len(names)

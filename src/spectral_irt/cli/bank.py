@@ -21,7 +21,7 @@ from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
 from spectral_irt.cli.help import argument
 from spectral_irt.cli.models import SHORTLIST, score_models
-from spectral_irt.cli.options import Call, Files, Reading, mean_and_sd, output_at, own
+from spectral_irt.cli.options import Call, Files, Reading, mean_and_sd, output_at, own, shareable
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
@@ -45,7 +45,7 @@ def _input(files: list[str], reading: Reading, responses: Responses) -> dict[str
     """What was read, for a record."""
     source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
     about = {**source, "reading": reading.given(files)}
-    return {"input": about, "counts": counts_of(responses), "data_digest": responses.digest()}
+    return {"input": shareable(about), "counts": counts_of(responses), "data_digest": responses.digest()}
 
 
 def _place_of_table(path: Path | None) -> list[Path]:

@@ -82,6 +82,8 @@ def pack(
 def in_database(job: FitJob, address: str) -> Iterator[FitJob]:
     """The calibration of a table that stays in its database, as in duckdb:school.duckdb#answers, while it is open."""
     uri, _, table = address.partition("#")
+    if "@" in table:  # what is before it would be shown as host and database
+        raise OptionError("the address of the database has a # before its host; in a password, write it as %23.")
     if len(job.files) > 1:
         raise OptionError(f"{address!r} is calibrated inside its database, and no file is read with it; name it alone.")
     settings, results = job.method.set, job.results

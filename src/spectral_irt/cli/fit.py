@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 
 from rich.text import Text
@@ -18,7 +17,6 @@ from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.engine import LocalEngine
 from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.groups.hausman import UNTESTABLE, hausman
-from spectral_irt.reading.sql import without_password
 from spectral_irt.terminal import console, say, show_findings
 from spectral_irt.text import and_list, printable
 
@@ -39,8 +37,6 @@ def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Ca
       spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
-    if "://" in " ".join(call.argv):
-        call = replace(call, argv=[without_password(word) if "://" in word else word for word in call.argv])
     job = FitJob(files, reading, method, results, call)
     opened: AbstractContextManager[FitJob] = nullcontext(job)
     for file in files:

@@ -15,7 +15,7 @@ from spectral_irt.analysis.facets import facet_tables
 from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, file_digests, result_paths, write_result
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
-from spectral_irt.cli.options import Answers, Call, changed
+from spectral_irt.cli.options import Answers, Call, changed, shareable
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.errors import DesignError, OptionError, OutputError
 from spectral_irt.estimators.by_name import make_estimator
@@ -376,17 +376,18 @@ class FitJob:
             (file, sheet), _ = results.group_file, said.pop("people")
             more["people"] = {"file": file, "sheet": sheet, "person": self.reading.person}
             more["people"]["columns"] = list(self.study.responses.people or ())
-        record["input"] |= {
+        about_input = {
             "files": list(self.files),
             "digests": file_digests(self.files),
             "reading": self.said or {name: value for name, value in said.items() if value != []},
             **{name: value for name, value in more.items() if value is not None},
         }
+        record["input"] |= shareable(about_input)
         return {
             **record,
             "outputs": files,
             "estimator": method.estimator,
-            "argv": [*self.call.argv],
+            "argv": shareable([*self.call.argv]),
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
         }
 

@@ -14,13 +14,14 @@ from rich.text import Text
 from spectral_irt.cli.options import Call, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError
-from spectral_irt.eval_logs.collect import find_logs, log_paths
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.eval_logs.collect import find_logs, log_files
+from spectral_irt.files import all_or_nothing, local_path, naming
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.findings import headline_text
 from spectral_irt.leaderboard.output import write_board
 from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.leaderboard.source import read_source
+from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.tables import write_csv, write_json
 from spectral_irt.terminal import console, plain_table, say, show_findings
 from spectral_irt.text import span
@@ -105,7 +106,8 @@ def leaderboard(
 
 def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
     """What is read, and may not be replaced; earlier results may well stand in a folder of logs."""
-    return [*log_paths(files), *filter(None, [logs.prompts])]
+    local = [file for file in files if local_path(file) is not None]
+    return [*(file.path for file in log_files(local)), *filter(None, [logs.prompts])]
 
 
 def _show_board(board: Leaderboard, written: list[Path]) -> None:
@@ -197,11 +199,12 @@ def score_models(
     listed = ShortList.load(path)
     with all_or_nothing([] if output is None else [output], inputs=[*files, path]) as drafts:
         with Progress() as progress:
-            if find_logs(files) is not None:
+            fetched = fetch_addresses(files)
+            if find_logs(fetched) is not None:
                 metric = [] if reading.response is None else [reading.response]
-                answers = read_source(files, metric=metric, threshold=reading.given().get("threshold")).answers
+                answers = read_source(fetched, metric=metric, threshold=reading.given().get("threshold")).answers
             else:
-                answers = reading.read(files, progress, call, known=True, ordered=False)
+                answers = reading.read(fetched, progress, call, known=True, ordered=False)
         columns = listed.score_columns(answers)
         for draft in drafts:
             with naming(draft):

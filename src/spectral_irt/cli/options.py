@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ import typer
 from spectral_irt.cli.help import option, place
 from spectral_irt.cli.terminal import Progress, cluster
 from spectral_irt.errors import OptionError
+from spectral_irt.text import without_secrets
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
@@ -259,10 +261,8 @@ class Reading:
         if self.sql is not None and (len(files) != 1 or not databases):
             raise OptionError("--sql is a query to a database; name that in place of FILE, as in duckdb:school.duckdb.")
         if databases and self.sql is None:
-            from spectral_irt.reading.sql import without_password
-
             raise OptionError(
-                f"{without_password(databases[0])} is a database; say what to read from it with --sql QUERY. A table, "
+                f"{without_secrets(databases[0])} is a database; say what to read from it with --sql QUERY. A table, "
                 "as in duckdb:school.duckdb#answers, is for fit, which calibrates it inside the database."
             )
         source = {"database": files[0]} if databases else {"source": list(files)}
@@ -293,7 +293,7 @@ class Reading:
 
     def given(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """The options of `read` that these are, as far as they differ from its defaults; for a record with the database
-        among the files, without its password."""
+        among the files."""
         turned = self.layout == "items-in-rows"
         kept, order_by = self.duplicates
         said = {**vars(self), **dict.fromkeys(("layout", "blanks", "threshold", "model"))}
@@ -303,9 +303,7 @@ class Reading:
         said |= {"duplicates": None if kept == "error" else kept, "order_by": order_by or None}
         said |= {**(self.threshold or {}), **self.blanks}
         if self.sql is not None and files:
-            from spectral_irt.reading.sql import without_password
-
-            said["database"] = without_password(files[0])
+            said["database"] = files[0]
         return {name: value for name, value in said.items() if value is not None and value is not False and value != []}
 
     def inputs(self, files: Sequence[str]) -> list[str]:
@@ -319,11 +317,26 @@ class Reading:
         return inputs
 
 
-def is_database(file: str) -> bool:
+def shareable(record: Any) -> Any:
+    """What was said, for a record that may be shared: addresses in it have no passwords.
+
+    >>> shareable({"files": ["postgresql://ann:secret@host/tests"], "header": 2})
+    {'files': ['postgresql://ann@host/tests'], 'header': 2}
+    """
+    if isinstance(record, str):
+        return without_secrets(record)
+    if isinstance(record, Mapping):
+        return {name: shareable(value) for name, value in record.items()}
+    if isinstance(record, list | tuple):
+        return [shareable(value) for value in record]
+    return record
+
+
+def is_database(file: str | os.PathLike[str]) -> bool:
     """Whether FILE is the address of a database, as duckdb:school.duckdb, or a file of one."""
     from spectral_irt.reading.sql import kind_of
 
-    return kind_of(file.partition("#")[0])[0] in ("sqlite", "duckdb", "postgresql")
+    return kind_of(os.fspath(file).partition("#")[0])[0] in ("sqlite", "duckdb", "postgresql")
 
 
 @dataclass(frozen=True)

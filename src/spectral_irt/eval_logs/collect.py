@@ -38,26 +38,26 @@ class Collected(NamedTuple):
     metrics: tuple[str, ...]  # that counted
 
 
-def log_paths(paths: Iterable[Any]) -> list[Path]:
+def log_files(paths: Iterable[Any]) -> list[File]:
     """The files that are read as logs: of a folder, those that are named as harnesses name them."""
-    files: list[Path] = []
+    files: list[File] = []
     for path in paths:
         folder = Path(os.path.expanduser(os.fspath(path)))
         if not folder.is_dir():
-            files += [file.path for file in expand(path)]
+            files += expand(path)
             continue
         logs = [inner for inner in input_paths(folder) if any(map(inner.match, PATTERNS))]
         if not logs:
             what = f"no log of a known harness is in the folder {str(folder)!r}: {', '.join(PATTERNS)}."
             raise ReadError(f"{what} Name the files, if they are called otherwise.")
-        files += logs
+        files += map(recognize, logs)
     return files
 
 
 def find_logs(paths: Iterable[Any]) -> list[File] | None:
     """The logs that paths, patterns and folders mean; None when they are tables, not logs of a harness."""
     # Logs of different models are often named alike, in folders that name the model.
-    files = [replace(recognize(path), name=str(path)) for path in log_paths(paths)]
+    files = [file if file.name != file.path.name else replace(file, name=str(file.path)) for file in log_files(paths)]
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     others = [file.name for file in unique if written_by(file) is None]
     if others and len(others) < len(unique):

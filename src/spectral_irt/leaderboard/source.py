@@ -15,6 +15,7 @@ from spectral_irt.data.block import Duplicates, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import read
+from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.text import listed
 
 BENCHMARK = "benchmark"
@@ -88,7 +89,7 @@ def read_source(
     """
     from spectral_irt.eval_logs.collect import collect, find_logs
 
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = fetch_addresses([paths] if isinstance(paths, str | os.PathLike) else paths)
     files = find_logs(given)
     of_file = {} if prompts is None else _columns_by_label(prompts, [name for name in wanted if name != BENCHMARK])
     rest = [name for name in wanted if name not in of_file]

@@ -43,10 +43,12 @@ BOOK, RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 # What comes of an archive that is damaged, or made in a way that is not for workbooks.
 DAMAGE = (zipfile.BadZipFile, zlib.error, ElementTree.ParseError, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
-_CELL = re.compile(rb"<(?:\w+:)?c\s([^>]*?)(?:/>|>(.*?)</(?:\w+:)?c>)", re.S)
+# Attributes hold no "<". So each of these looks at a sign once, also where tags are not closed.
+_CELL_START = re.compile(rb"<(?:\w+:)?c\s([^<>]*)>")
+_CELL_END = re.compile(rb"</(?:\w+:)?c>")
 _PLACE = re.compile(rb'\br="([A-Z]+)(\d+)"')
 _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]+)</|<(?:\w+:)?is>")
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
 
 
 @dataclass
@@ -309,7 +311,7 @@ def _pieces(archive: zipfile.ZipFile, part: str, tag: bytes, *last: bytes) -> It
 
 def _look(data: bytes, hidden: HiddenCells) -> None:
     """Note the cells with an error, and those with a formula and no value."""
-    for attributes, inner in _CELL.findall(data):
+    for attributes, inner in _cells_in(data):
         is_error = b't="e"' in attributes
         place = _PLACE.search(attributes)
         if place is None or not (is_error or b"<f" in inner or b":f" in inner):
@@ -321,6 +323,17 @@ def _look(data: bytes, hidden: HiddenCells) -> None:
             hidden.uncomputed.setdefault(column, row)
 
 
+def _cells_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The attributes of every cell, and what is in it."""
+    starts = list(_CELL_START.finditer(data))
+    ends = [start.start() for start in starts[1:]] + [len(data)]
+    for start, end in zip(starts, ends, strict=True):
+        if start[1].endswith(b"/"):
+            yield start[1], b""
+        elif closed := _CELL_END.search(data, start.end(), end):
+            yield start[1], data[start.end() : closed.start()]
+
+
 def _column(letters: bytes) -> int:
-    """The column from 0: A is 0, AA is 26."""
-    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1
+    """The column from 0: A is 0, AA is 26. Nine letters are beyond any sheet already, however many follow."""
+    return reduce(lambda number, letter: 26 * number + letter - 64, letters[:9], 0) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import http.client
 import importlib
 import os
 import shutil
@@ -29,7 +30,7 @@ from spectral_irt.engine.spill import Spill, cannot_spill
 from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
 from spectral_irt.files import input_paths
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
-from spectral_irt.text import did_you_mean, printable
+from spectral_irt.text import did_you_mean, printable, without_secrets
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -89,8 +90,10 @@ REMEDIES = {
 
 
 @dataclass(frozen=True)
-class File:
-    """A file, its family (one of `FORMATS`) and its compression ("gz", "zst" or None)."""
+class File(os.PathLike[str]):
+    """A file, its family (one of `FORMATS`) and its compression ("gz", "zst" or None).
+
+    Whatever takes the path of a file takes a `File`, too: what has been fetched is not fetched again."""
 
     path: Path
     family: str
@@ -101,6 +104,9 @@ class File:
     encoding: str | None = None  # of a text, as given
     guessed: bool = False  # the encoding was not given, and the text is not UTF-8
     uri: str | None = None  # where it is, if not on this machine
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
 
 def find_files(
@@ -163,6 +169,8 @@ def state_of(file: File) -> tuple[int, int] | None:
 
 def expand(path: Any) -> list[File]:
     """The files that a path means; of a folder, those whose names end like files that are read."""
+    if isinstance(path, File):
+        return [path]
     try:
         text = os.fsdecode(os.path.expanduser(os.fspath(path)))
     except TypeError:
@@ -189,9 +197,21 @@ def expand(path: Any) -> list[File]:
     return [replace(recognize(path), name=str(path)) for path in kept]
 
 
+def fetch_addresses(paths: Iterable[Any]) -> list[Any]:
+    """The same paths, of which those that are addresses have been fetched: for whoever reads them more than once."""
+    fetched: list[Any] = []
+    for path in paths:
+        is_elsewhere = isinstance(path, str) and "://" in path
+        fetched += expand(path) if is_elsewhere else [path]
+    return fetched
+
+
 def _at_address(text: str) -> list[File]:
-    parts = urlsplit(text)
-    name = printable(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")  # without passwords, signatures
+    name = printable(without_secrets(text))
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # brackets that do not match
+        raise ReadError(f"{name!r} is not an address; check its spelling.") from None
     if parts.scheme == "file":
         return expand(unquote(parts.path))
     if parts.scheme in SITES:
@@ -210,16 +230,35 @@ def _fetched(address: str, name: str) -> Path:
     """What a site sends, in a file that is there until this process ends."""
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
-            size = answer.headers.get("Content-Length")
+            announced = answer.headers.get("Content-Length")
+            size = None if announced is None else int(announced)
             path, n = _spooled(answer, Path(urlsplit(address).path).suffixes)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        reason = str(getattr(error, "reason", error))
-        if isinstance(error, urllib.error.HTTPError):
-            reason = f"the server says {error.code} {error.reason}"
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = _why_not_fetched(address, error)
         raise ReadError(f"{name} cannot be fetched: {reason}. Check the address, and that it can be reached.") from None
-    if size is not None and int(size) != n:
-        raise ReadError(f"{name} cannot be fetched: the connection ended after {n:,} of {int(size):,} bytes.")
+    if size is not None and size != n:
+        raise ReadError(f"{name} cannot be fetched: the connection ended after {n:,} of {size:,} bytes.")
     return path
+
+
+def _why_not_fetched(address: str, error: Exception) -> str:
+    """What is wrong with an address or with what a server answers, without repeating any part of the address: errors of
+    libraries show passwords, and keys in queries."""
+    authority = urlsplit(address).netloc
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server says {error.code} {printable(error.reason)}"
+    if "@" in authority:
+        return "it names a user or a password, and these are not sent; download the file, and name that"
+    if isinstance(error, http.client.InvalidURL):
+        return "it holds a blank or a port that is no number; write %20 for a blank"
+    if isinstance(error, UnicodeError):
+        return "it holds letters beyond ASCII; write them in percents, as a browser copies them"
+    if isinstance(error, http.client.IncompleteRead):
+        return "the connection ended before the file did"
+    if isinstance(error, http.client.HTTPException | ValueError):
+        return "the server does not answer as a web server does"
+    reason = getattr(error, "reason", None) or error
+    return printable(getattr(reason, "strerror", None) or reason)
 
 
 @cache

@@ -14,12 +14,18 @@ import polars as pl
 
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
 from spectral_irt.reading.frame import HEAD_ROWS, PIECE_ROWS, Pieces, Table, by_position, repeated_names
-from spectral_irt.text import printable
+from spectral_irt.text import printable, without_secrets
 
 NAME = "the query"
 SCHEMES = "sqlite:FILE, duckdb:FILE, or postgresql://USER@HOST/DATABASE"
 _ENDINGS = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb", ".ddb": "duckdb"}
 _EVERY_COLUMN = 4  # about as many as a query of answers has
+
+# A query may come from somebody else, so it can only read, and only the database that was named. DuckDB would read and
+# write any file (COPY, EXPORT, ATTACH) and take variables of Python for tables; what is locked, no query unlocks.
+_NOTHING_ELSE = {"enable_external_access": "false", "python_enable_replacements": "false", "lock_configuration": "true"}
+# SQLite has no such switch in its driver, and runs one statement: ATTACH and VACUUM INTO would make files.
+_QUERY = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/|[;(])*(?:select|with|values)\b", re.DOTALL | re.IGNORECASE)
 
 
 def open_query(sql: str, database: str) -> Table:
@@ -47,11 +53,11 @@ def open_query(sql: str, database: str) -> Table:
 
 def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     """The rows of the result in batches; the connection is closed at the end."""
-    where = without_password(database)
+    where = without_secrets(database)
     kind = kind_of(database)[0]
     if kind not in ("sqlite", "duckdb", "postgresql"):
         raise OptionError(f"`database` is {where!r}; the address of a database is {SCHEMES}.")
-    connection = opened(database)
+    connection = _opened_for_queries(sql, database)
     rows = PIECE_ROWS // _EVERY_COLUMN
     try:
         if kind == "duckdb":
@@ -75,10 +81,27 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     except ImportError as error:
         raise needed(error) from None
     except Exception as error:
-        raise DatabaseError(f"{where}: the query failed: {first_line(error)}. Check it in the database.") from None
+        reason = first_line(error)
+        remedy = "Check it in the database"
+        if "disabled by configuration" in reason or "read-only" in reason:
+            remedy = "A query reads the tables of this database, writes nothing, and reads no other file"
+        raise DatabaseError(f"{where}: the query failed: {reason}. {remedy}.") from None
     finally:
         with contextlib.suppress(Exception):  # a connection that was lost has nothing left
             connection.close()
+
+
+def _opened_for_queries(sql: str, database: str) -> Any:
+    """A connection over which somebody's query can read the tables of the database, and do nothing else."""
+    kind = kind_of(database)[0]
+    if kind == "duckdb":
+        return opened(database, **_NOTHING_ELSE)
+    if kind == "sqlite" and not _QUERY.match(sql):
+        raise OptionError("`sql` is no query; it begins with SELECT, WITH or VALUES.")
+    connection = opened(database)
+    if kind == "postgresql":
+        connection.cursor().execute("SET TRANSACTION READ ONLY")  # of the transaction that the query is in, too
+    return connection
 
 
 def frame_of_batch(batch: Any) -> pl.DataFrame:
@@ -106,7 +129,7 @@ def opened(database: str, **config: Any) -> Any:
     """A connection to a database that is read, of its own driver; `config` is for DuckDB."""
     kind, path = kind_of(database)
     if kind != "postgresql" and not Path(path).is_file():  # drivers would make an empty database of a misspelled name
-        raise DatabaseError(f"there is no database {path!r}; check the name and the directory.")
+        raise DatabaseError(f"there is no database {without_secrets(path)!r}; check the name and the directory.")
     try:
         if kind == "sqlite":
             import adbc_driver_sqlite.dbapi as sqlite
@@ -126,7 +149,7 @@ def opened(database: str, **config: Any) -> Any:
         remedy = "Check that it is such a database, and that no other program has it open for writing"
         if kind == "postgresql":
             remedy = "Check host, port, database and user, and that the server runs"
-        where = without_password(database)
+        where = without_secrets(database)
         raise DatabaseError(f"{where}: cannot connect: {first_line(error)}. {remedy}.") from None
 
 
@@ -138,18 +161,6 @@ def first_line(error: Exception) -> str:
     for prefix in ("IO: [libpq] ", "Failed to connect: "):
         text = text.removeprefix(prefix)
     return printable(text.splitlines()[0] if text else type(error).__name__)[:300].rstrip(".! ")
-
-
-def without_password(uri: str) -> str:
-    """The address as it may be shown.
-
-    >>> without_password("postgresql://ann:secret@host:5432/tests?password=secret&sslmode=require")
-    'postgresql://ann@host:5432/tests'
-    """
-    parts = urlsplit(uri)
-    user, at, host = parts.netloc.rpartition("@")
-    shown = f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}"
-    return shown if parts.netloc else uri.split("?")[0]
 
 
 def needed(import_error: ImportError) -> DatabaseError:

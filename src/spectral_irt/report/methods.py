@@ -236,10 +236,11 @@ def fit_command(record: Mapping[str, Any]) -> str:
     """The command as it was given, names of files without their folders; "" for what was made in Python."""
     said: Sequence[str] = record.get("argv") or []
     files = set(within(record, "input", "files") or [])
+    database = within(record, "input", "reading", "database")  # an address, not a file
     words = ["spectral-irt"]
     for before, word in zip(["", *said], said, strict=False):
         flag, equals, value = word.partition("=")
-        if before in PLACES or word in files:
+        if before in PLACES or (word in files and word != database):
             word = PurePath(word).name
         elif equals and flag in PLACES:
             word = f"{flag}={PurePath(value).name}"
@@ -263,7 +264,8 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
         beside = said["people"]
         given = "".join(f", {name}={beside[name]!r}" for name in ("person", "sheet") if beside.get(name) is not None)
         after += f".with_people({PurePath(beside['file']).name!r}, {list(beside['columns'])!r}{given})"
-    rest = "".join(f", {name}={value!r}" for name, value in options.items())
+    source = [] if "database" in options else [repr(files if len(files) > 1 else files[0])]
+    reading = ", ".join([*source, *(f"{name}={value!r}" for name, value in options.items())])
     design = {"weights": said.get("weight"), "groups": said.get("population_by")}
     fitted = [f"{name}={column!r}" for name, column in design.items() if column is not None]
     fitted += ["design='adaptive'"] if record.get("design") == "adaptive" else []
@@ -279,7 +281,7 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
         study += f".rescale({scale['people_mean']:g}, {scale['people_sd']:g})"
     return (
         "import spectral_irt as si",
-        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){after}",
+        f"answers = si.read({reading}){after}",
         f"fit = {_maker(record)}.fit({', '.join(['answers', *fitted])})",
         f"study = {study}",
     )

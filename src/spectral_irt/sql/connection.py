@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError
-from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened, without_password
+from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened
+from spectral_irt.text import without_secrets
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
@@ -112,7 +113,7 @@ class Postgres:
     doing = "connect"
 
     def __init__(self, uri: str) -> None:
-        self.where = without_password(uri)
+        self.where = without_secrets(uri)
         self.connection = opened(uri)
         self.cursor = self.connection.cursor()
         self.recover = self.connection.rollback
@@ -173,5 +174,5 @@ def connect(database: Any, threads: int | None = None) -> Connection:
         return DuckDB(path, f"DuckDB {path!r}", threads)
     if kind == "postgresql":
         return Postgres(uri)
-    named = without_password(uri)
+    named = without_secrets(uri)
     raise OptionError(f"{named!r} is not the address of a database that can calibrate; that is {SCHEMES}.")

@@ -3,19 +3,21 @@
 import io
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 import pytest
 
 from reading import PACKED, complaint, read_text, save
-from spectral_irt import read
+from spectral_irt import Leaderboard, read
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import formats as expanding
 from spectral_irt.reading.formats import find_files, open_table
@@ -155,6 +157,87 @@ def test_a_file_from_a_site(tmp_path, site):
         assert read(f"{site}/a.csv").to_dense()[1, 0] == right
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://ann:SECRET@127.0.0.1:1/a.csv",
+        "http://ann:SECRET@host/a.csv",
+        "http://SECRET@127.0.0.1:1/a.csv",
+        "http://ann:SEC/RET@host/a.csv",
+        "http://ann:SECRET",
+        "http://127.0.0.1:1/a b.csv?token=SECRET",
+        "http://127.0.0.1:1/ü.csv?token=SECRET",
+        "http://127.0.0.1:port/a.csv?token=SECRET",
+        "http://[::1/a.csv?token=SECRET",
+        "http:///a.csv?token=SECRET",
+        "ftp://ann:SECRET@host/a.csv",
+        "s3://ann:SECRET@host/a.csv",
+    ],
+)
+def test_no_error_about_an_address_repeats_a_secret(address):
+    said = complaint(address)
+    assert "SEC" not in said
+    assert "RET" not in said
+
+
+class Rude(BaseHTTPRequestHandler):
+    """Answers as no server should; what it says is the path, after the slash."""
+
+    def do_GET(self):
+        self.wfile.write(self.path[1:].encode().decode("unicode_escape").encode("latin-1"))
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        r"SECRET",
+        r"HTTP/1.1\x20abc\x20OK\r\n\r\n",
+        r"HTTP/1.1\x20200\x20OK\r\nContent-Length:\x20abc\r\n\r\nSECRET",
+        r"HTTP/1.1\x20200\x20OK\r\nContent-Length:\x20-5\r\n\r\nSECRET",
+        r"HTTP/1.1\x20200\x20OK\r\nTransfer-Encoding:\x20chunked\r\n\r\nzz\r\nSECRET",
+        r"HTTP/1.1\x20200\x20OK\r\nTransfer-Encoding:\x20chunked\r\n\r\nff\r\nSECRET",
+        r"HTTP/1.1\x20200\x20OK\r\nContent-Length:\x2099\r\n\r\nSECRET",
+        r"",
+    ],
+)
+def test_a_server_that_does_not_keep_to_the_rules(answer):
+    server = serve(Rude)
+    said = complaint(f"{next(server)}/{answer}")
+    assert "cannot be fetched: " in said
+    next(server, None)
+
+
+def test_an_address_is_fetched_once(tmp_path):
+    """Also where a leaderboard looks at the file, at its columns about prompts, and at its answers."""
+    asked = []
+
+    class Counting(Site):
+        def do_GET(self):
+            asked.append(self.path)
+            super().do_GET()
+
+    models = pl.DataFrame(
+        {
+            "model": [f"m{k % 4}" for k in range(80)],
+            "item": [f"p{k // 4}" for k in range(80)],
+            "response": [int((k * 7 + k // 5) % 3 > 0) for k in range(80)],
+            "topic": [f"t{k // 4 % 5}" for k in range(80)],
+        }
+    )
+    models.write_csv(tmp_path / "models.csv")
+    server = serve(partial(Counting, directory=str(tmp_path)))
+    address = f"{next(server)}/models.csv?token=SECRET"
+    board = Leaderboard.read(address, by="topic")
+    assert len(asked) == 1
+    assert board.source.answers.source == address.partition("?")[0]
+    Leaderboard.read(address)
+    assert len(asked) == 2
+    next(server, None)
+
+
 def test_a_file_from_a_store(monkeypatch):
     content = io.BytesIO()
     LONG.write_parquet(content)
@@ -240,14 +323,63 @@ def test_a_query_of_sqlite(sqlite):
     assert read(sql=QUERY, database=sqlite).source == "the query"
 
 
-def test_a_query_of_duckdb(tmp_path):
+def test_a_query_of_duckdb(duckdb_file):
+    check(sql='SELECT "person", item, response FROM answers', database=duckdb_file)
+
+
+@pytest.fixture
+def duckdb_file(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     file = tmp_path / "school.duckdb"
-    connection = duckdb.connect(str(file))
-    frame = LONG.to_arrow()  # noqa: F841  # DuckDB finds it by its name
-    connection.execute("CREATE TABLE answers AS SELECT * FROM frame")
-    connection.close()
-    check(sql='SELECT "person", item, response FROM answers', database=f"duckdb:{file}")
+    with duckdb.connect(str(file)) as connection:
+        connection.register("given", LONG.to_arrow())
+        connection.execute("CREATE TABLE answers AS SELECT * FROM given")
+    return f"duckdb:{file}"
+
+
+WRITING = {
+    "duckdb": [
+        "COPY answers TO 'x.csv'",
+        "EXPORT DATABASE 'x'",
+        "ATTACH 'x.duckdb' AS x",
+        "SET enable_external_access = true; COPY answers TO 'x.csv'",
+        "SELECT * FROM answers; COPY answers TO 'x.csv'",
+        "INSTALL httpfs",
+        "INSERT INTO answers VALUES ('x', 'x', 1)",
+        "DROP TABLE answers",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM sql",  # a variable of ours
+    ],
+    "sqlite": [
+        "ATTACH 'x.db' AS x",
+        "-- a query\n/* SELECT */ ATTACH 'x.db' AS x",
+        "VACUUM INTO 'x.db'",
+        "PRAGMA journal_mode = wal",
+        "INSERT INTO answers VALUES ('x', 'x', 1, '')",
+        "WITH x AS (SELECT 1) DELETE FROM answers",
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "sql"), [(kind, sql) for kind, each in WRITING.items() for sql in each])
+def test_a_query_only_reads_and_only_its_database(sqlite, duckdb_file, tmp_path, monkeypatch, kind, sql):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    database = {"sqlite": sqlite, "duckdb": duckdb_file}[kind]
+    complaint(sql=sql, database=database)
+    assert list(elsewhere.iterdir()) == []
+    check(sql=QUERY, database=database)
+
+
+@pytest.mark.parametrize("name", ["a#b.db", "a?b.db", "a?mode=rwc.db", "a%20b.db", "a b.db", "ü.db"])
+def test_a_file_of_sqlite_may_have_any_name(sqlite, tmp_path, monkeypatch, name):
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    shutil.copy(sqlite.removeprefix("sqlite:"), name)
+    check(sql=QUERY, database=f"sqlite:{quote(name)}" if "%" in name else f"sqlite:{name}")
+    assert [path.name for path in folder.iterdir()] == [name]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +397,7 @@ def test_a_query_of_duckdb(tmp_path):
         ({}, "needs `sql="),
         ({"source": "a.csv", "sql": QUERY}, "instead of a file"),
         ({"database": None}, "there is nothing to read"),
-        ({"sql": QUERY, "database": f"oracle://{ME}@host/db"}, "'oracle://me@host/db'; the address of a database is"),
+        ({"sql": QUERY, "database": f"oracle://{ME}@host/db"}, "'oracle://host/db'; the address of a database is"),
         ({"sql": QUERY, "database": f"postgresql://{ME}@{PORT}/db"}, f"postgresql://me@{PORT}/db: cannot connect"),
     ],
 )

@@ -11,7 +11,8 @@ import xlsxwriter
 
 from reading import complaint, notes
 from spectral_irt.errors import OptionError, SpectralIrtError
-from spectral_irt.reading import read, text_pieces
+from spectral_irt.reading import excel, read, text_pieces
+from spectral_irt.reading.excel import HiddenCells
 
 ROWS = [["id", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]]
 ANSWERS = {"ann": {"q1": 1, "q2": 0}, "bob": {"q1": 0, "q2": 1}}
@@ -306,6 +307,21 @@ def test_a_cell_beyond_the_sheet(tmp_path, place):
     moved = changed(path.read_bytes(), SHEET, lambda xml: xml.replace(b'r="B3"', b'r="' + place + b'"'))
     path.write_bytes(moved)
     assert "more cells than can be read" in complaint(path)
+
+
+@pytest.mark.parametrize("filling", [b'<c r="A1" t="e">', b"<c ", b"<c r='A1'><f>", b'<mergeCell ref="A', b"<x:c t=x"])
+def test_tags_that_are_not_closed_are_passed_over_once(filling):
+    """Looking for the end of each anew would take hours for a few megabytes."""
+    data = b'<c r="B2" t="e"><v>#REF!</v></c>' + filling * 200_000
+    cells = HiddenCells()
+    excel._look(data, cells)
+    assert cells.errors == {1: [(1, "#REF!")]}
+    assert excel._MERGED.findall(data) == []
+
+
+def test_the_letters_of_a_column_without_end():
+    assert excel._column(b"A" * 4_000_000) == excel._column(b"A" * 9)
+    assert [excel._column(letters) for letters in (b"A", b"Z", b"AA", b"XFD")] == [0, 25, 26, 16383]
 
 
 @pytest.mark.slow

@@ -164,6 +164,14 @@ def test_names_that_a_shell_would_take_apart_are_quoted(lsat):
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
 
+def test_a_query_is_in_the_python_without_a_file(lsat):
+    address = "postgresql://ann@host/tests"
+    source = {"files": [address], "reading": {"sql": "SELECT * FROM answers", "database": address}}
+    record = {**lsat.record, "input": source, "argv": ["fit", address, "--sql", "SELECT * FROM answers"]}
+    assert fit_command(record) == f"spectral-irt fit {address} --sql 'SELECT * FROM answers'"
+    assert python_lines(record)[1] == f"answers = si.read(sql='SELECT * FROM answers', database={address!r})"
+
+
 def test_columns_of_people_are_in_the_python(lsat):
     about = {"population_by": "grade", "clustered_by": "class", "reading": {"people": ["grade", "class"]}}
     source = {"files": ["a.csv"], **about}

@@ -81,3 +81,16 @@ def test_a_query_is_read(postgres):
     ask_postgres(postgres, "ALTER TABLE answers ALTER COLUMN response TYPE numeric")
     found = read(sql="SELECT person, item, response FROM answers", database=postgres)
     assert found.digest() == responses_of(SMALL).digest()
+
+
+def test_a_query_writes_nothing(postgres):
+    in_postgres(postgres, SMALL)
+    ask_postgres(postgres, "CREATE SEQUENCE IF NOT EXISTS counted")
+    before = ask_postgres(postgres, "SELECT last_value, is_called FROM counted")
+    for sql in ("SELECT nextval('counted')", "DELETE FROM answers RETURNING *", "DROP TABLE answers"):
+        with pytest.raises(DatabaseError, match=r"read-only|syntax"):
+            read(sql=sql, database=postgres)
+    # What a sequence has given out, no rollback takes back.
+    assert ask_postgres(postgres, "SELECT last_value, is_called FROM counted") == before
+    ask_postgres(postgres, "DROP SEQUENCE counted")
+    assert ask_postgres(postgres, "SELECT COUNT(*) FROM answers") == [(SMALL.height,)]
