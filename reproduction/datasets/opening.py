@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 Cutoff = Literal["none", "authors"] | int
+# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
+# ratings is not always their exact multiple, and the order of summation must not decide.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +124,9 @@ def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> 
                 f"{file}: row {row:,} has no {called}; it is damaged. Download it again from {source.page}."
             )
     try:
+        answers = below_own_mean(frame) if source.kind == "ratings" else frame
         responses = read(
-            frame,
-            format="long",
-            person="person",
-            item="item",
-            response="value",
-            above_mean="wrong" if source.kind == "ratings" else None,
-            duplicates="first",
+            answers, format="long", person="person", item="item", response="value", ordered=False, duplicates="first"
         )
     except ResponseValueError as error:
         what = str(error).removeprefix("the dataframe: ").split(". Say")[0]
@@ -138,6 +136,19 @@ def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> 
     notes = list(source.remarks)
     notes += _sizes_off(source, responses, int(frame["value"].count()), file)
     return _cut(source, responses, means if source.kind == "ratings" else None, counts, notes, cutoff)
+
+
+def below_own_mean(ratings: pl.DataFrame) -> pl.DataFrame:
+    """The ratings as the paper scores them: 0 above the mean of the person's ratings (liked), else 1. Of repeated
+    ratings of an item by a person the first counts, in the mean too; `read` drops the others."""
+    import polars as pl
+
+    value = pl.col("value").cast(pl.Float64).fill_nan(None)
+    first = value.is_not_null() & pl.struct("person", "item", value.is_null().alias("missing")).is_first_distinct()
+    counted = pl.when(first).then(value)
+    mean = counted.mean().over("person")
+    size = counted.abs().mean().over("person")
+    return ratings.with_columns((value - mean <= SLACK * size).cast(pl.Int8).alias("value"))
 
 
 def _per_item(frame: pl.DataFrame, responses: Responses) -> tuple[Ints, Floats]:

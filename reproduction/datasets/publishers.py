@@ -38,16 +38,17 @@ def _is_parquet(path: Path) -> bool:
 
 
 def neutral(path: Path, source: Source) -> Long:
-    """Parquet with columns person, item, and rating or response."""
+    """Parquet with columns person (or user), item, and rating or response."""
     value = "rating" if source.kind == "ratings" else "response"
     lazy = pl.scan_parquet(path, glob=False)
     names = lazy.collect_schema().names()
-    _check_columns(path, source, names, ("person", "item", value))
+    person = "user" if "user" in names and "person" not in names else "person"
+    _check_columns(path, source, names, (person, "item", value))
     number = pl.col(value)
     if lazy.collect_schema()[value] == pl.Float32:
         # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the person's mean stays equal to it.
         number = number.cast(pl.Float64).round(6).fill_nan(None)
-    return lazy.select("person", "item", number.alias("value")).collect(engine="streaming")
+    return lazy.select(pl.col(person).alias("person"), "item", number.alias("value")).collect(engine="streaming")
 
 
 def _check_columns(path: Path, source: Source, found: list[str], needed: tuple[str, ...]) -> None:

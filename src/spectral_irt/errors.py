@@ -28,7 +28,6 @@ _OTHERWISE = {
     "fit=True": "--skip none",
     "sample": "--bootstrap SETS:PEOPLE",
     "orient='items'": "--layout items-in-rows",
-    "above_mean": "--threshold own-mean",
     "order_by=": "--duplicates last:COLUMN",
     "draws": "--ability pv:DRAWS",
     "key_sheet": "--key FILE#SHEET",

@@ -9,6 +9,7 @@ import pytest
 
 from reproduction.datasets import available, open_dataset
 from reproduction.datasets.catalog import sources
+from reproduction.datasets.opening import below_own_mean
 from reproduction.datasets.publishers import LAYOUTS
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 
@@ -218,6 +219,26 @@ def test_a_single_precision_rating_equal_to_the_mean(tmp_path: Path) -> None:
     frame = pl.DataFrame({"person": [1, 1, 1], "item": [1, 2, 3], "rating": [0.4, 0.6, 0.8]})
     frame.cast({"rating": pl.Float32}).write_parquet(tmp_path / "jester1.parquet")
     assert open_dataset("jester1", tmp_path).responses.to_dense().tolist() == [[1, 1, 0]]
+
+
+def test_a_repeated_rating_counts_neither_by_itself_nor_in_the_mean(tmp_path: Path) -> None:
+    """Item 1 has 5 and then 1, which is not used; item 2 has 4: the mean is 4.5, with the repeated rating 10 / 3."""
+    ratings = {"person": [1, 1, 1, 2, 2], "item": [1, 1, 2, 1, 2], "rating": [5.0, 1.0, 4.0, None, 3.0]}
+    pl.DataFrame(ratings).write_parquet(tmp_path / "jester1.parquet")
+    np.testing.assert_array_equal(open_dataset("jester1", tmp_path).responses.to_dense(), [[0, 1], [np.nan, 1]])
+
+
+@pytest.mark.parametrize("rating", [0.1, 0.7, 1 / 3, 1e-300, 1e300])
+def test_equal_ratings_are_never_above_their_mean(rating: float) -> None:
+    ratings = {"person": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "value": [rating] * 13}
+    assert below_own_mean(pl.DataFrame(ratings))["value"].to_list() == [1] * 13
+
+
+def test_the_column_of_persons_may_be_called_user(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": [7, 7, 9], "item": ["a", "b", "a"], "response": [1, 0, 1]})
+    frame.write_parquet(tmp_path / "helm_lite.parquet")
+    dataset = open_dataset("helm_lite", tmp_path)
+    np.testing.assert_array_equal(dataset.responses.to_dense(), [[1, 0], [1, np.nan]])
 
 
 def test_answers_in_neutral_parquet(tmp_path: Path) -> None:

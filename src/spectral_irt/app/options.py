@@ -11,7 +11,6 @@ from spectral_irt.app.detect import GROUP, ITEM, PERSON, RATER, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
-ABOVE_MEAN = ("", "right", "wrong")
 ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "more")
@@ -35,7 +34,6 @@ class Choice:
     missing: str = ""
     correct: str = ""
     threshold: str = ""
-    above_mean: str = ""
     duplicates: str = "error"
     largest_component: bool = False
     adaptive: bool = False
@@ -46,7 +44,7 @@ class Choice:
     def changed(self, form: Mapping[str, Any]) -> Choice:
         """With what a form says; the key is a file, and kept."""
         said: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in TEXTS}
-        choices = {"format": FORMATS, "orient": ORIENTS, "duplicates": DUPLICATES, "above_mean": ABOVE_MEAN}
+        choices = {"format": FORMATS, "orient": ORIENTS, "duplicates": DUPLICATES}
         for name, allowed in choices.items():
             value = str(form.get(name, getattr(self, name)))
             said[name] = value if value in allowed else allowed[0]
@@ -65,7 +63,6 @@ class Choice:
     def scoring_words(self) -> list[str]:
         """What counts as right, and where the table is: true of a second file too."""
         words = _said("--key", self.key) + _said("--threshold", self.threshold) + _said("--encoding", self.encoding)
-        words += [] if not self.above_mean else ["--threshold", f"own-mean:{self.above_mean}"]
         words += _said("--missing", *_parts(self.missing)) + _said("--correct", *_parts(self.correct))
         return words + ([] if self.duplicates == "error" else ["--duplicates", self.duplicates])
 

@@ -51,7 +51,7 @@ def compare(
     \b
     Examples
       spectral-irt compare answers.csv
-      spectral-irt compare ratings.csv --threshold own-mean:wrong -o table.csv
+      spectral-irt compare ratings.csv --threshold 3 -o table.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]

@@ -57,7 +57,7 @@ RENAMED = """
 --assume-equal-means: --set assume_equal_means=true; --order-by: --duplicates {was}:{}; --key-sheet: --key {was}#{}
 --persons: --skip none; --no-persons: --skip persons; --fit: --skip none; --no-fit: --skip fit
 --omitted: --blanks omitted={}; --not-reached: --blanks not-reached={}; --not-presented: --blanks not-presented={}
---above-mean: --threshold own-mean:{}; --cut-score: --cut raw:{}; --rank-by: --rank {was}:{}
+--cut-score: --cut raw:{}; --rank-by: --rank {was}:{}
 --draws: --ability {was}:{}; --sample: --bootstrap {was}:{}; --group-sheet: --group-file {was}#{}
 --database: {}; --table: --in-database {was}#{}; --in-database: {}
 """
@@ -68,6 +68,7 @@ GONE = """
 --limit --method --perturbed --prompts-by --salt-file: leave it out
 --checkpoint: leave it out; spectral-irt pack keeps what takes long, the reading
 --samples: -o DIR writes the tables of a leaderboard
+--above-mean: compare each rating with the person's mean before it is read, and write 0 and 1
 --data: --files DIR copies all bundled data
 report: spectral-irt fit FILE --report report.html writes it
 reproduce data: experiments and data sets of the paper are in the repository, as python -m reproduction NAME

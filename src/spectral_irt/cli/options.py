@@ -150,14 +150,12 @@ def _duplicates(text: str) -> tuple[str, str]:
     return kept, order_by
 
 
-def _threshold(text: str) -> dict[str, Any]:
-    name, _, counts_as = text.partition(":")
-    if name == "own-mean":
-        return {"above_mean": counts_as or "right"}
+def _threshold(text: str) -> float:
     try:
-        return {"threshold": float(text)}
+        return float(text)
     except ValueError:
-        raise OptionError(f"--threshold is {text!r}; it is a number, own-mean, own-mean:wrong.") from None
+        before = " Compare ratings with the person's mean before they are read." if text.startswith("own-mean") else ""
+        raise OptionError(f"--threshold is {text!r}; it is a number.{before}") from None
 
 
 def _blanks(texts: list[str]) -> dict[str, Any]:
@@ -226,11 +224,8 @@ class Reading:
         parse=_blanks,
     )
     correct: list[str] = scoring("VALUE", "This answer is right, every other wrong; repeatable.", default=[])
-    threshold: dict[str, Any] | None = scoring(
-        "NUMBER|own-mean[:wrong]",
-        "Values above this number are right. own-mean: ratings above the person's own mean are right, or with "
-        "own-mean:wrong wrong, so that a larger difficulty means better liked.",
-        parse=_threshold,
+    threshold: float | None = scoring(
+        "NUMBER", "Values above this number are right, the others wrong.", parse=_threshold
     )
     sql: str | None = size("QUERY", "Read the answers by a query to the database that FILE names.")
     recode: str | None = scoring(
@@ -296,12 +291,12 @@ class Reading:
         among the files."""
         turned = self.layout == "items-in-rows"
         kept, order_by = self.duplicates
-        said = {**vars(self), **dict.fromkeys(("layout", "blanks", "threshold", "model"))}
+        said = {**vars(self), **dict.fromkeys(("layout", "blanks", "model"))}
         said["key"], said["key_sheet"] = self.key or (None, None)
         said |= {"format": None if self.layout == "auto" or turned else self.layout}
         said |= {"orient": "items" if turned else None}
         said |= {"duplicates": None if kept == "error" else kept, "order_by": order_by or None}
-        said |= {**(self.threshold or {}), **self.blanks}
+        said |= self.blanks
         if self.sql is not None and files:
             said["database"] = files[0]
         return {name: value for name, value in said.items() if value is not None and value is not False and value != []}

@@ -24,7 +24,6 @@ from spectral_irt.data.block import (
     Codes,
     Columns,
     Duplicates,
-    Floats,
     Ints,
     Repeats,
     Thresholds,
@@ -48,9 +47,6 @@ if TYPE_CHECKING:
     from spectral_irt.data.value_check import ValueCheck
 
 FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final
-# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
-# ratings is not always their exact multiple, and the order of summation must not decide.
-SLACK = 1e-9
 DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 SHARE = 0.25  # of the room that the budget leaves, for a pile; there are two at times, and half is for the blocks
@@ -74,8 +70,7 @@ class ResponsesBuilder:
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
         self._binary = scoring.undecided or scoring.highest <= 1  # up to now
-        # Person, slot, option and time; where the person's mean decides later, the item instead, and the value.
-        self._pile = Pile()
+        self._pile = Pile()  # person, slot, option and time of each answer
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
 
@@ -102,9 +97,6 @@ class ResponsesBuilder:
         if answered is not None:
             person, item, when = person[answered], item[answered], None if when is None else when[answered]
         person = person.astype(np.int32, copy=False)
-        if self.scoring.above_mean is not None:
-            self._pile.add(person, item.astype(np.int32, copy=False), None, when, np.asarray(answers, dtype=np.float64))
-            return
         options = None
         if self._key is None:
             category = self.scoring.category(answers)
@@ -123,7 +115,7 @@ class ResponsesBuilder:
             slots = np.concatenate([slots, slots_of(cells[1][wrong], np.int32(0), bits)])
             if options is not None:
                 options = np.concatenate([options, np.full(len(wrong), BLANK, dtype=np.uint8)])
-        self._pile.add(person, slots, options, when, None)
+        self._pile.add(person, slots, options, when)
         self.n_waiting += len(slots)
 
     def _give_room(self) -> None:
@@ -133,7 +125,7 @@ class ResponsesBuilder:
         for block in self._blocks:
             row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
             slots = slots_of(np.asarray(block.items), 1 - (row & 1), bits)
-            self._pile.add((row >> 1) + np.int32(n_people), slots, None, None, None)
+            self._pile.add((row >> 1) + np.int32(n_people), slots, None, None)
             n_people += block.n_persons
         self._blocks = []
         for person, codes, *others in before.used_up():
@@ -141,9 +133,9 @@ class ResponsesBuilder:
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """Pack the people before `stop`, who are complete, if answers are right or wrong; `persons` label new ones."""
-        if self.scoring.above_mean or not (self._binary and len(self._pile)):
+        if not (self._binary and len(self._pile)):
             return
-        person, *others, _ = next(self._pile.used_up(np.inf))
+        person, *others = next(self._pile.used_up(np.inf))
         person = person - np.int32(self._n_people)
         repeats, counts = Repeats(self.duplicates), np.bincount(person, minlength=stop - self._n_people)
         self._blocks += pack_rows([(person, *others)], counts, BINARY, repeats)
@@ -193,14 +185,14 @@ class ResponsesBuilder:
             from spectral_irt.data.categories import Used, without_unused  # right and wrong need none of that
 
             used = Used(self.scoring.bits)
-        sums = self._sums(person_at, len(persons), used)
+        counts = self._counts(person_at, len(persons), used)
         if used is not None:
             settled, final = used.settled(item_at, items, self.scoring, self.source, of)
             known = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
             self.turned = settled.turned
         repeats, blocks, n_packed = Repeats(self.duplicates), [], 0
-        pieces = self._final_rows(person_at, item_at, sums, final)
-        for block in pack_rows(pieces, sums[0], known["thresholds"], repeats):
+        pieces = self._final_rows(person_at, final)
+        for block in pack_rows(pieces, counts, known["thresholds"], repeats):
             n_packed += block.n_persons
             blocks.append(block)
             report(n_packed / len(persons))
@@ -215,33 +207,20 @@ class ResponsesBuilder:
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
         return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
 
-    def _sums(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> tuple[Ints, Floats, Floats]:
-        """Answers of each person; where values are kept, sums of these and of their sizes. `used` notes categories."""
-        counts, values, sizes = np.zeros(n_persons, dtype=np.int64), np.zeros(n_persons), np.zeros(n_persons)
-        for person, slots, _, _, own in self._pile:
+    def _counts(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Ints:
+        """Answers of each person; `used` notes the categories on the way."""
+        counts = np.zeros(n_persons, dtype=np.int64)
+        for person, slots, _, _ in self._pile:
             final = person if person_at is None else person_at[person]
             counts += np.bincount(final, minlength=n_persons)
-            if own is not None:
-                values += np.bincount(final, own, n_persons)
-                sizes += np.bincount(final, np.abs(own), n_persons)
-            elif used is not None:
+            if used is not None:
                 used.note(slots)
-        return counts, values, sizes
+        return counts
 
-    def _final_rows(
-        self, person_at: FinalCodes, item_at: NDArray[np.int32], sums: tuple[Ints, Floats, Floats], final: Any
-    ) -> Iterator[Columns]:
+    def _final_rows(self, person_at: FinalCodes, final: Any) -> Iterator[Columns]:
         """The answers with people and items under their final codes; `final` makes slots of those that came up."""
-        n = np.maximum(sums[0], 1)
-        mean, slack, above = sums[1] / n, SLACK * sums[2] / n, self.scoring.above_mean
-        for columns in self._pile.used_up(DEALT if self._pile.spilled else 1):
-            codes, slots, options, when, values = columns
-            person = codes if person_at is None else person_at[codes]
-            if above is None:
-                yield person, final(slots), options, when
-            else:
-                right = (values - mean[person] > slack[person]) == (above == "right")
-                yield person, slots_of(item_at[slots], right, 1), None, when
+        for person, slots, options, when in self._pile.used_up(DEALT if self._pile.spilled else 1):
+            yield person if person_at is None else person_at[person], final(slots), options, when
 
 
 class Pile(list[Columns]):

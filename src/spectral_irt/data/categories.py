@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Codes, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, positions, spellings
-from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring
+from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring, several
 from spectral_irt.errors import Finding, OptionError, ResponseValueError
 from spectral_irt.text import count, count_are, listed
 
@@ -34,7 +34,7 @@ def score_of(score: Any, item: Any) -> int:
 def checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
     checked = {}
     for item, given in key.items():
-        right = given.split("|") if isinstance(given, str) else [given]
+        right = given.split("|") if isinstance(given, str) else several(given)
         answers = given if isinstance(given, Mapping) else dict.fromkeys(right, 1)
         options = dict(zip(spellings(answers), answers.values(), strict=True))
         scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}

@@ -1,7 +1,6 @@
-"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they are.
-In two steps, because a person's mean is known only when all ratings were seen: `Scoring.clean` turns raw values, a
-polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is (with a key,
-`AnswerKey`). Blank cells may count as wrong: `BlankCounter`."""
+"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, or as they are. `Scoring.clean` turns
+raw values, a polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is
+(with a key, `AnswerKey`). Blank cells may count as wrong: `BlankCounter`."""
 
 from __future__ import annotations
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     Values = pl.Series | Floats
 
 Place = tuple[str, Any, int]  # where a value stands, in the person's words: the table, its column, and its row
-Polarity = Literal["right", "wrong"]
 Blank = Literal["wrong", "missing"]
 UNUSED = ("collapse", "error", "keep")
 # Categories are 0 to this: a column with more is a count or a measure, and most of its categories would be nobody's.
@@ -58,7 +56,6 @@ class Scoring:
     key: Mapping[Any, Any] | None = None
     correct: Any = None
     threshold: float | None = None
-    above_mean: Polarity | None = None
     omitted: Blank = "missing"
     not_reached: Blank = "missing"
     not_presented: Any = ()
@@ -78,21 +75,18 @@ class Scoring:
 
     def __post_init__(self) -> None:
         """Check every option, and put it into one form; what is in this form already stays as it is."""
-        ways = ("key", "correct", "threshold", "above_mean", "recode")
+        ways = ("key", "correct", "threshold", "recode")
         said = [name for name in ways if getattr(self, name) is not None]
         if len(said) > 1:
             names = " and ".join(f"`{one}`" for one in said)
             raise OptionError(f"{names} are different ways of scoring; say one of them.")
-        if self.ordered and said and said[0] in ("correct", "threshold", "above_mean"):
+        if self.ordered and said and said[0] in ("correct", "threshold"):
             what = f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only;"
             raise OptionError(f"{what} leave it out.")
         blanks = dict.fromkeys(("omitted", "not_reached"), ("missing", "wrong"))
-        for name, allowed in {"above_mean": (None, "right", "wrong"), "unused": UNUSED, **blanks}.items():
+        for name, allowed in {"unused": UNUSED, **blanks}.items():
             if getattr(self, name) not in allowed:
                 raise unknown_option(name, getattr(self, name), allowed)
-            if name in blanks and getattr(self, name) == "wrong" and self.above_mean is not None:
-                what = f"`{name}='wrong'` is for tests, and `above_mean` for ratings:"
-                raise OptionError(f"{what} what is not rated is not below the mean. Leave out one of them.")
         made: dict[str, Any] = {}
         for name in ("not_presented", "missing"):
             given = several(getattr(self, name))
@@ -122,10 +116,10 @@ class Scoring:
         highest = HIGHEST if self.ordered else 1
         if self.key is not None:
             highest = max((score for one in self.key.values() for score in one.values()), default=1)
-        text, other = self.key is not None or self.correct is not None, self.threshold is not None or self.above_mean
+        text = self.key is not None or self.correct is not None
         # Labels were compared as they are, so that none of them is a number.
         codes = tuple(_as_numbers(self.missing)) if self.missing and self.recode is None else ()
-        vars(self).update(compares_text=text, expects_01=not (self.ordered or text or other))
+        vars(self).update(compares_text=text, expects_01=not (self.ordered or text or self.threshold is not None))
         vars(self).update(highest=highest, bits=highest.bit_length(), codes=codes)
 
     def clean(self, values: Values) -> tuple[Values, Ints | None, Bools | None]:
@@ -147,7 +141,7 @@ class Scoring:
             answered &= numbers != code
         where = None if answered.all() else np.flatnonzero(answered)
         given = numbers if where is None else numbers.take(where)
-        fits = np.isfinite(given)
+        fits = np.isfinite(given) | np.isneginf(given)  # a logarithm may be -inf, which is below any threshold
         if bounded:
             fits = (given >= 0) & (given <= self.highest) & (given == np.floor(given))
         if not fits.all():
@@ -213,7 +207,7 @@ class Scoring:
         return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
 
     def category(self, answers: Any) -> NDArray[np.uint8]:
-        """The category of each answer of `clean`, but for a key and `above_mean`."""
+        """The category of each answer of `clean`, but for a key."""
         if self.ordered:
             return np.asarray(answers).astype(np.uint8)
         if self.correct is not None:

@@ -121,7 +121,7 @@ def _how_to(scoring: Scoring) -> str:
         how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
         return f"{how} for right and wrong, say `threshold=`."
     if scoring.expects_01:
-        return " Say which answers are correct with `key`, `correct`, `threshold` or `above_mean`."
+        return " Say which answers are correct with `key`, `correct` or `threshold`."
     return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
 
 
@@ -162,7 +162,7 @@ def _of_fractions(kinds: list[str]) -> str:
     numbers = np.array([_number(kind) for kind in kinds if _is_number(kind)])
     times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
     whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
-    how = " Say `threshold=` to count the answers above it as right and the others as wrong (`above_mean=` for ratings)"
+    how = " Say `threshold=` to count the answers above it as right and the others as wrong"
     return f"{how}; or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
 
 

@@ -119,9 +119,9 @@ def right(log: Log, metric: str, threshold: float | None = None) -> NDArray[np.i
     """1 where the metric counts the answer as right, 0 where not or where it is NaN, -1 where it says nothing."""
     scores = log.scores[metric]
     there = scores.is_not_null().to_numpy()
-    values = scores.cast(pl.Float64).fill_nan(0.0).to_numpy()
-    is_right = values > (0 if threshold is None else threshold)
-    if threshold is None and np.any(odd := there & (values != 0) & (values != 1)):
+    values = scores.cast(pl.Float64).to_numpy()
+    is_right = values > (0 if threshold is None else threshold)  # NaN is above nothing
+    if threshold is None and np.any(odd := there & ~np.isnan(values) & (values != 0) & (values != 1)):
         raise ResponseValueError(
             f"{str(log.file)!r}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {odd.sum():,} of "
             f"{len(values):,} samples (for instance {values[odd][0]:g}). Say `threshold=0.5` to count scores above it "
@@ -207,6 +207,18 @@ def read_logs(file: File, attributes: Sequence[str] = ()) -> list[Log] | None:
         return logs
 
 
+def _scores_in(frames: Sequence[pl.DataFrame]) -> list[str]:
+    """The columns of scores that are in fractions."""
+    return list(dict.fromkeys(name for frame in frames for name in frame.select(pl.selectors.float()).columns))
+
+
+def _nan_is_wrong(name: str) -> pl.Expr:
+    """The scores with one that counts as wrong for NaN: 0 among 0 and 1, and else below any threshold."""
+    scores = pl.col(name)
+    lowest = pl.when(scores.fill_nan(None).is_in([0.0, 1.0]).all()).then(0.0).otherwise(-float("inf"))
+    return scores.fill_nan(lowest)
+
+
 def table_of_logs(file: File, logs: Sequence[Log]) -> Table:
     """Logs as a long table: model, item, and a column for each metric; `response` where it is clear which counts."""
     frames, unscored, nan = [], Counter[str](), Counter[str]()
@@ -220,6 +232,6 @@ def table_of_logs(file: File, logs: Sequence[Log]) -> Table:
             odd = pl.DataFrame(dict(log.scores)).select(pl.any_horizontal(pl.all().cast(pl.Float64).is_nan()))
             nan[log.model] += int(odd.to_series().sum() or 0)
         frames.append(pl.DataFrame(columns))
-    frame = pl.concat(frames, how="diagonal").with_columns(pl.selectors.float().fill_nan(0.0))
+    frame = pl.concat(frames, how="diagonal").with_columns(map(_nan_is_wrong, _scores_in(frames)))
     table = table_of_frame(frame, list(frame.columns))
     return replace(table, name=file.name, notes=tuple(score_notes(unscored, nan)))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from spectral_irt.data.block import DUPLICATES, Duplicates
 from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.scoring import DERIVED, Blank, Polarity, Scoring, of_either_kind, several
+from spectral_irt.data.scoring import DERIVED, Blank, Scoring, of_either_kind, several
 from spectral_irt.errors import OptionError, ReadError, check_option
 
 Format = Literal["auto", "wide", "long"]
@@ -74,7 +74,6 @@ def read(
     key: Key | None = None,
     correct: Any = None,
     threshold: float | None = None,
-    above_mean: Polarity | None = None,
     omitted: Blank = "missing",
     not_reached: Blank = "missing",
     not_presented: Any = (),
@@ -132,9 +131,6 @@ def read(
         The right answers, whatever the item.
     threshold : float, optional
         Values above it are right, the others wrong.
-    above_mean : "right" or "wrong", optional
-        For ratings: what a rating strictly above the mean of its person's ratings counts as. "wrong" is the paper's
-        polarity: liked = 0, so that a larger difficulty means better liked.
     omitted, not_reached : "missing" or "wrong"
         What a blank cell of a wide table is: before a later answer of the same person it was omitted, after the last
         one not reached. Missing by default: whether a blank is a failure depends on the test.
@@ -217,7 +213,7 @@ def read(
         engine = connect(client)
     if isinstance(source, Responses):
         return source.using(engine)
-    said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold}
     said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)
@@ -261,8 +257,7 @@ def scoring_of(
 ) -> Scoring:
     """How to score, every option checked; undecided where no option says whether answers are ordered."""
     graded = unused is not None or any(map(several, map(options.get, ("recode", "reverse", "span", "groups"))))
-    correct, threshold, above_mean = map(options.get, ("correct", "threshold", "above_mean"))
-    scored = not (key is correct is threshold is above_mean is None)
+    scored = any(option is not None for option in (key, options.get("correct"), options.get("threshold")))
     undecided = ordered is None and not (graded or scored)
     options |= {"ordered": undecided or graded if ordered is None else ordered, "unused": unused or "collapse"}
     if key is not None and not isinstance(key, Mapping):

@@ -113,8 +113,8 @@ def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         for role, names in (("people", people), ("facet", facets)):
             for name in names:
                 table.position(role, name)
-    if facets and (options.scoring.key is not None or options.scoring.above_mean is not None):
-        raise OptionError("`facets=` is for ratings; `key=` and `above_mean=` are for answers. Leave out one of them.")
+    if facets and options.scoring.key is not None:
+        raise OptionError("`facets=` is for ratings, and `key=` for answers. Leave out one of them.")
     options = replace(options, ignore=(*options.ignore, *people, *facets))
     tables = list(map(Table.without_second_header, tables))
     found = [(table, find_layout(table, options)) for table in tables]

@@ -125,7 +125,6 @@ def test_where_blanks_have_no_place_it_is_an_error(name, tmp_path):
         ("wide.csv", WIDE, how | {"orient": "items"}, "several rows, or a row is an item"),
         ("wide.csv", WIDE, how | {"duplicates": "last"}, "several rows, or a row is an item"),
         ("wide.csv", WIDE, {name: "zero"}, f"`{name}` is 'zero'; it can be 'missing', 'wrong'"),
-        ("wide.csv", WIDE, how | {"above_mean": "right"}, "is for tests, and `above_mean` for ratings"),
     ):
         with pytest.raises(OptionError, match=said):
             read_text(tmp_path, text, file, **options)

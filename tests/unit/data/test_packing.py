@@ -181,7 +181,6 @@ def answers(twice=False):
     "options",
     [
         {"threshold": 2},
-        {"above_mean": "wrong"},
         {"key": {k: str(k % 5) for k in range(25)}},
         {"threshold": 2, "duplicates": "first"},
         {"ordered": True},

@@ -1,7 +1,6 @@
 """Raw answers become right or wrong as asked, in files and in frames, and nothing else is taken for an answer."""
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -81,7 +80,7 @@ def test_common_missing_codes_are_suggested(tmp_path, code):
         ("person,item,score\na,q1,9\na,q2,5\nb,q1,.\n", ["9, 5, '.'", "say `missing='.'`."]),
         (
             "person,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n",
-            ["column 'score', row 2 holds 5", "3 such values: 5, 3, 2", "key", "correct", "threshold", "above_mean"],
+            ["column 'score', row 2 holds 5", "3 such values: 5, 3, 2", "key", "correct", "threshold"],
         ),
         ("id,sex,q1\n1,f,1\n2,m,0\n3,m,0\n", ["column 'sex', row 1 holds 'f'", "say `ignore='sex'"]),
     ],
@@ -125,6 +124,13 @@ def test_keys(tmp_path, key):
         (tmp_path / "key.csv").write_text(key)
         key = tmp_path / "key.csv"
     check(tmp_path, CHOICES, [[0, 0], [1, NAN], [0, 1]], key=key)
+
+
+@pytest.mark.parametrize("several", ["A|C", ("A", "C"), ["A", "C"], {"A", "C"}, np.array(["A", "C"]), {"A": 1, "C": 1}])
+def test_a_key_may_name_several_right_answers(several):
+    answers = pl.DataFrame({"person": [1, 2, 3, 4], "q1": ["A", "B", "C", "D"], "q2": ["1", "2", "3", "1"]})
+    found = read(answers, key={"q1": several, "q2": (1, 3)})
+    assert found.to_dense().tolist() == [[1, 1], [0, 0], [1, 1], [0, 1]]
 
 
 def test_items_without_a_key_are_named(tmp_path):
@@ -177,41 +183,14 @@ def test_threshold_must_part_the_data(tmp_path, text, threshold, effect):
         read_text(tmp_path, text, threshold=threshold)
 
 
-def test_above_the_persons_own_mean(tmp_path):
-    text = "person,item,rating\na,x,5\na,y,3\nb,x,3\nb,y,1\nc,x,4\nc,y,4\n"
-    check(tmp_path, text, [[1, 0], [1, 0], [0, 0]], above_mean="right")
-    # The paper's polarity: liked is 0, so that a larger difficulty means better liked.
-    check(tmp_path, text, [[0, 1], [0, 1], [1, 1]], above_mean="wrong")
-
-
-def test_above_mean_in_every_layout():
-    rng = np.random.default_rng(3)
-    ratings = rng.integers(1, 11, (30, 8)) / 2
-    ratings[rng.random(ratings.shape) < 0.3] = NAN
-    with np.errstate(invalid="ignore"):
-        expected = np.where(np.isnan(ratings), NAN, ratings > np.nanmean(ratings, axis=1, keepdims=True))
-    wide = pd.DataFrame(ratings, columns=[f"m{k}" for k in range(8)])
-    long = wide.reset_index(names="person").melt("person", var_name="item", value_name="rating")
-    turned = wide.T.reset_index(names="item")
-    for table, how in ((wide, {}), (long, {}), (turned, {"orient": "items"}), (wide, {"duplicates": "last"})):
-        np.testing.assert_array_equal(read(table, above_mean="right", **how).to_dense(), expected)
-
-
-@pytest.mark.parametrize("rating", [0.1, 0.7, 1 / 3, 1e-300, 1e300])
-def test_equal_ratings_are_never_above_their_mean(rating):
-    frame = pl.DataFrame({"person": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "rating": [rating] * 13})
-    assert read(frame, above_mean="right").scores.sum() == 0
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"correct": "a"}, r"`correct` is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals"),
         ({"correct": []}, "names no value"),
         ({"correct": 1, "threshold": 2}, "`correct` and `threshold` are different ways"),
-        ({"key": "nothing.csv", "above_mean": "right"}, "`key` and `above_mean`"),
+        ({"key": "nothing.csv", "threshold": 1}, "`key` and `threshold`"),
         *(({"threshold": value}, "must be a finite number") for value in (float("inf"), -float("inf"), NAN)),
-        ({"above_mean": "up"}, "'right', 'wrong'"),
         ({"duplicates": "both"}, "'error', 'first', 'last'"),
         ({"format": "tall"}, "'auto', 'wide', 'long'"),
         ({"orient": "up"}, "'persons', 'items'"),

@@ -168,6 +168,15 @@ def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path, kind, n):
         assert f"{n} samples" in note.sentence
 
 
+@pytest.mark.parametrize("kind", ["lm_eval", "helm", "lighteval"])
+@pytest.mark.parametrize("threshold", [-2, -0.75, 0.5])
+def test_a_score_that_is_no_number_is_above_no_threshold(tmp_path, kind, threshold):
+    scores = [-1.0, -3.0, float("nan"), -0.5, 2.0]
+    log = LOGS[kind](tmp_path, scores)
+    for responses in (read(log, threshold=threshold), si.read(log, threshold=threshold)):
+        assert responses.to_dense().tolist() == [[float(score > threshold) for score in scores]]
+
+
 def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path):
     """NaN is inspect_ai's own sign of a sample without a verdict; a text that it cannot turn into a number is 0."""
     log = make.inspect_eval(tmp_path / "a.eval", inspect_log(["C", "I", float("nan"), "maybe", 1.0]))
