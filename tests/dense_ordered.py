@@ -68,3 +68,70 @@ def draw(rng, theta, thresholds, missing=0.0):
     X = np.array([[rng.choice(len(own) + 1, p=categories(t, own)) for own in thresholds] for t in theta], dtype=float)
     X[rng.random(X.shape) < missing] = np.nan
     return X
+
+
+def pair_moments(thresholds, score):
+    """P(X_i >= k | s) and P(X_i >= k, X_j >= k' | s) from symmetric functions, by products of polynomials."""
+    polynomials = [np.exp(-np.concatenate([[0.0], np.cumsum(own)])) for own in thresholds]
+
+    def without(*left_out):
+        product = np.ones(1)
+        for i, one in enumerate(polynomials):
+            product = product if i in left_out else np.convolve(product, one)
+        return product
+
+    def at(polynomial, power):
+        return polynomial[power] if 0 <= power < len(polynomial) else 0.0
+
+    gamma = without()[score]
+    places = [(i, k) for i, own in enumerate(thresholds) for k in range(1, len(own) + 1)]
+    first, second = np.zeros(len(places)), np.zeros((len(places), len(places)))
+    others = {(i, j): without(i, j) for i in range(len(thresholds)) for j in range(i, len(thresholds))}
+    for a, (i, k) in enumerate(places):
+        first[a] = sum(polynomials[i][x] * at(others[i, i], score - x) for x in range(k, len(polynomials[i]))) / gamma
+    for a, (i, k) in enumerate(places):
+        for b, (j, kk) in enumerate(places):
+            if i == j:
+                second[a, b] = first[max(a, b)]
+                continue
+            rest = others[min(i, j), max(i, j)]
+            for x in range(k, len(polynomials[i])):
+                for y in range(kk, len(polynomials[j])):
+                    second[a, b] += polynomials[i][x] * polynomials[j][y] * at(rest, score - x - y) / gamma
+    return first, second
+
+
+def scores_and_information(table, max_scores, beta, weights=None):
+    """Scores of people, times their weights, and the exact information, by items answered and score."""
+    first = np.concatenate([[0], np.cumsum(max_scores)])
+    weights = np.ones(len(table)) if weights is None else weights
+    scores, information = np.zeros((len(table), first[-1])), np.zeros((first[-1], first[-1]))
+    known = {}
+    for person, row in enumerate(table):
+        seen = tuple(np.flatnonzero(~np.isnan(row)))
+        key = (seen, int(np.nansum(row)))
+        where = np.concatenate([np.arange(first[i], first[i + 1]) for i in seen]) if seen else np.zeros(0, dtype=int)
+        if key not in known:
+            known[key] = pair_moments([beta[first[i] : first[i + 1]] for i in seen], key[1])
+        expected, pairs = known[key]
+        passed = np.concatenate([np.arange(1, max_scores[i] + 1) <= row[i] for i in seen]) if seen else np.zeros(0)
+        scores[person, where] = weights[person] * (expected - passed)
+        information[np.ix_(where, where)] += weights[person] * (pairs - np.outer(expected, expected))
+    return scores, information
+
+
+def sandwich(table, max_scores, beta, *, weights=None, design=None, fixed=None, robust=True):
+    """H^+ M H^+ (or H^+) of the thresholds by exact pair moments: of the free ones beside fixed ones, of A eta, or with
+    the mean location of the items at zero."""
+    scores, information = scores_and_information(table, max_scores, beta, weights)
+    a = np.eye(len(beta)) if design is None else np.asarray(design)
+    if fixed is not None:
+        a = a[:, ~fixed]
+    inverse = a @ np.linalg.pinv(a.T @ information @ a, rcond=1e-10, hermitian=True) @ a.T
+    covariance = inverse @ scores.T @ scores @ inverse if robust else inverse
+    if fixed is not None:
+        return covariance
+    item = np.repeat(np.arange(len(max_scores)), max_scores)
+    mean = 1 / (len(max_scores) * np.asarray(max_scores)[item])
+    center = np.eye(len(beta)) - mean  # every row takes the mean location away
+    return center @ covariance @ center.T

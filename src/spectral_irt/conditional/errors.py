@@ -1,8 +1,8 @@
 """Standard errors where Newton's steps ended: the sandwich of the penalized conditional likelihood.
 
-H is the matched information plus the prior's matrix, M the sum over people of their scores' squares plus the covariance
-of the prior's pull: H^-1 M H^-1 is the mean squared distance from thresholds whose deviations were drawn from the
-prior, and the classical robust covariance where there is none. With a design beta = A eta it is
+H is the information (`information_at`) plus the prior's matrix, M the sum over people of their scores' squares plus the
+covariance of the prior's pull: H^-1 M H^-1 is the mean squared distance from thresholds whose deviations were drawn
+from the prior, and the classical robust covariance where there is none. With a design beta = A eta it is
 (A' H A)^-1 A' M A (A' H A)^-1. Three ways to its diagonal: "dense" forms the matrices; "one-pass" takes H for the
 blocks of its items and a common shift, right where the chain mixes fast; "multiplier" corrects that by random solves.
 
@@ -44,11 +44,13 @@ class Matrices:
     single: bool
 
     @classmethod
-    def of(cls, found: Newton, *, single: bool = False) -> Matrices:
-        """`single` precision will do where items mix well: its weakest direction feels M, good to 1e-7 of its size."""
+    def of(cls, found: Newton, information: Floats | None = None, *, single: bool = False) -> Matrices:
+        """H is this information (`information_at`), by default the matched one. `single` precision will do where items
+        mix well: its weakest direction feels M, good to 1e-7 of its size."""
         assert found.design is None  # see `parameter_covariance`
         single = single and found.point.layout.binary
-        bread, meat = found.point.dense(single=single), found.point.score_gram(single=single)
+        bread = found.point.dense(single=single) if information is None else information
+        meat = found.point.score_gram(single=single)
         if found.prior:
             penalty, pull = found.prior.dense()
             lacking = np.sqrt(too_regular(found, np.diag(meat)))

@@ -1,14 +1,16 @@
 """The exact conditional likelihood, its information from the probabilities of pairs, and exact answers of a block.
 
 What depends on the items answered and the score alone is computed once for a pattern of these, for any number of
-categories."""
+categories. `information_at` is the one place that decides whether an information matrix is exact or matched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import prox_ability
@@ -24,50 +26,162 @@ from spectral_irt.conditional.exact import (
     pattern_parts,
     threshold_codes,
 )
-from spectral_irt.conditional.information import PatternRows, by_item
+from spectral_irt.conditional.information import PatternRows, Point, by_item
 from spectral_irt.conditional.newton import Likelihood, passed_counts
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of, spans
-from spectral_irt.data.design import distinct_rows, same_rows
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
+from spectral_irt.data.design import Patterns, SharedSets, distinct_rows, row_keys, same_rows
 from spectral_irt.data.responses import Responses
+from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
 SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, above, pattern by pattern
-EXACT_WORK = 2e10  # multiplications that the exact information may cost
-EXACT_PAIRS = 5e7  # pairs of items, summed over patterns, that it may have: a few seconds
+EXACT_CELLS = 4e6  # patterns x thresholds x points that the exact information may have: at 60 ns each, 0.25 seconds
+LONG_TEST = 12  # items: of people who answered so many, the matched information gives standard errors within 0.5%
+DENSE_THRESHOLDS = 2_000  # up to so many a matrix of all thresholds is formed also where a design asks for less
+PATTERN_SAMPLE = 5_000  # people, by whom the number of patterns is judged before they are looked for
+
+
+class Information(NamedTuple):
+    """The information of thresholds, or of the parameters of a design. `exact`: from the probabilities of pairs, for
+    everybody or for all who answered fewer than `LONG_TEST` items; else matched."""
+
+    matrix: Floats
+    exact: bool
+
+
+def information_at(
+    likelihood: Likelihood, beta: Floats, design: sparse.csr_array | None = None, *, single: bool = False
+) -> Information:
+    """The information of these responses at the thresholds beta: H, thresholds x thresholds, or A'HA with a design A.
+
+    Exact where `EXACT_CELLS` allow, else matched, in `single` precision if asked. An `ExactLikelihood` knows its
+    patterns of items and score, and is exact for everybody. Elsewhere people who answered `LONG_TEST` items or more
+    stay matched, which differs too little to look for their patterns; but not where a design adds up over items what
+    is left, as in the offsets of a rating scale.
+    """
+    if isinstance(likelihood, ExactLikelihood):
+        if likelihood.exact_is_affordable():
+            return Information(likelihood.information(beta, design), exact=True)
+        return Information(matched_information(likelihood.at(beta), design, single=single), exact=False)
+    responses = likelihood.responses
+    weights = likelihood.weights
+    short = responses.counts < (LONG_TEST if design is None else np.inf)
+    everyone = bool(short.all())
+    if not everyone and short.any():
+        weights = None if weights is None else weights[short]
+        responses = responses.take_persons(short)
+    patterns = None
+    if short.any():
+        patterns = affordable_patterns(responses, likelihood.shared if everyone else None)
+    if patterns is None:
+        return Information(matched_information(likelihood.at(beta), design, single=single), exact=False)
+    exact = ExactLikelihood(responses, weights=weights, patterns=patterns)
+    if not exact.exact_is_affordable():
+        return Information(matched_information(likelihood.at(beta), design, single=single), exact=False)
+    information = exact.information(beta, design)
+    if not everyone:
+        everybody = matched_information(likelihood.at(beta), design)
+        those_with_few = matched_information(exact.at(beta), design)
+        information = information + everybody - those_with_few
+    return Information(information, exact=True)
+
+
+def matched_information(point: Point, design: sparse.csr_array | None = None, *, single: bool = False) -> Floats:
+    """The matched information at a point, H or A'HA."""
+    return point.dense(single=single) if design is None else point.of_parameters(design).toarray()
+
+
+def affordable_patterns(responses: Responses, shared: SharedSets | None = None) -> Patterns | None:
+    """The patterns of these people, or none where they are so many that the exact information is out of reach."""
+    if shared is not None:
+        return shared_patterns(shared)
+    keys = responses.entries.gather(row_keys, responses.thresholds)
+    sample = keys[:: max(1, len(keys) // PATTERN_SAMPLE)]
+    repeated = len(sample) - len(np.unique(sample))
+    # Of P patterns that are as frequent, a sample of n people repeats about n^2 / 2P.
+    expected = len(keys) if repeated == 0 else min(len(keys), len(sample) ** 2 / (2 * repeated))
+    steps = responses.max_scores.mean()
+    # A person with a highest score of s takes s thresholds x at most s / 2 points; a guess may be off by a factor of 3.
+    if expected * max(steps * steps / 2, 1.0) > 3 * EXACT_CELLS:
+        return None
+    return distinct_rows(responses, keys)
+
+
+def shared_patterns(shared: SharedSets) -> Patterns:
+    """The patterns of right and wrong answers on shared sets of items, and of the other people; nobody's own."""
+    items: list[NDArray[Any]] = []
+    counts: list[Ints] = []
+    scores: list[Ints] = []
+    people: list[NDArray[Any]] = []
+    for one in shared.sets:
+        score = np.flatnonzero(one.people)
+        items.append(np.tile(one.items, len(score)))
+        counts.append(np.full(len(score), len(one.items)))
+        scores.append(score)
+        people.append(one.people[score])
+    if shared.rest is not None:
+        others = distinct_rows(shared.rest)
+        items.append(others.rows.items)
+        counts.append(others.rows.counts)
+        scores.append(others.rows.scores)
+        people.append(others.count)
+    count = np.concatenate(counts)
+    indptr = np.concatenate([[0], np.cumsum(count)])
+    rows = Rows(indptr, np.concatenate(items).astype(np.int32), count, np.concatenate(scores), count)
+    return Patterns(rows, np.concatenate(people), np.empty(0, dtype=np.int64))
 
 
 class ExactLikelihood(Likelihood):
-    """The conditional likelihood of these responses, exact, once for all who share their items and their score."""
+    """The conditional likelihood of these responses, exact, once for all who share their items and their score.
+    `weights` say how much each person counts; `patterns` are those of the responses, where they are known."""
 
-    def __init__(self, responses: Responses) -> None:
-        self.responses, self.layout, self.weights, self.fine = responses, responses.thresholds, None, True
-        patterns, engine = distinct_rows(responses), responses.engine
-        parts = pattern_parts(patterns.rows, patterns.count, self.layout)
-        self.parts = engine.hold(parts)
-        self.rows = engine.hold(PatternRows.of_patterns([part], self.layout) for part in parts)
-        self.people = partial(responses.entries.prepare, people_given, self.layout)
-        self.n_patterns, self.passed = int(patterns.rows.informative.sum()), passed_counts(responses)
-        self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
+    def __init__(
+        self, responses: Responses, *, weights: Floats | None = None, patterns: Patterns | None = None
+    ) -> None:
+        self.responses = responses
+        self.layout = responses.thresholds
+        self.weights = weights
+        self.fine = True
+        patterns = distinct_rows(responses) if patterns is None else patterns
+        count = patterns.count if weights is None else np.bincount(patterns.of_person, weights=weights)
+        parts = pattern_parts(patterns.rows, count, self.layout)
+        self.parts = responses.engine.hold(parts)
+        self.rows = responses.engine.hold(PatternRows.of_patterns([part], self.layout) for part in parts)
+        self.n_patterns = int(patterns.rows.informative.sum())
 
-    def exact_is_affordable(self, work: float | None = None) -> bool:
-        """Whether the exact information costs no more than so many multiplications."""
-        pairs, multiplications = self.parts.sum(exact_work, self.layout.widest)
-        if self.layout.binary and work is None:
-            return bool(pairs <= EXACT_PAIRS)
-        return bool(multiplications <= (EXACT_WORK if work is None else work))
+    @cached_property
+    def passed(self) -> Floats:  # type: ignore[override]
+        return passed_counts(self.responses, self.weights)
 
-    def information(self, beta: Floats) -> Floats:
-        """The information, thresholds x thresholds, from the probabilities of pairs; `at(beta).dense()` is cheaper."""
-        return self.parts.sum(exact_information, padded(self.layout, beta), threshold_codes(self.layout))
+    @property
+    def rounding(self) -> float:
+        """What sums of probabilities carry."""
+        return float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))
+
+    def people(self, beta: Floats) -> Prepared:
+        """Everybody's own scores at these thresholds."""
+        return self.responses.entries.prepare(people_given, self.layout, beta, persons=(self.weights,))
+
+    def exact_is_affordable(self) -> bool:
+        """Whether the exact information stays within `EXACT_CELLS`."""
+        return bool(self.parts.sum(exact_cells, self.layout.widest) <= EXACT_CELLS)
+
+    def information(self, beta: Floats, design: sparse.csr_array | None = None) -> Floats:
+        """The information, thresholds x thresholds, from the probabilities of pairs; A'HA with a design."""
+        cumulated = padded(self.layout, beta)
+        codes = threshold_codes(self.layout)
+        if design is not None and self.layout.n_entries > DENSE_THRESHOLDS:
+            return self.parts.sum(exact_information_of_design, cumulated, codes, design)
+        information = self.parts.sum(exact_information, cumulated, codes)
+        return information if design is None else design.T @ (information @ design)
 
 
-def exact_work(part: PatternPart, width: int) -> tuple[float, float]:
-    """Pairs of items that the exact information adds up, and multiplications."""
+def exact_cells(part: PatternPart, width: int) -> float:
+    """Patterns x thresholds x points of the contour sums that the exact information takes."""
     _, points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)
-    products = np.sum((part.counts * width) ** 2.0) * points.max()
-    return float(part.items.size * part.items.shape[1]), float(products)
+    return float(part.items.size * width * points.max())
 
 
 def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
@@ -100,6 +214,35 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floa
     """sum of Cov(1{X_i >= k}, 1{X_j >= k'} | s), thresholds x thresholds."""
     n = int(codes.max())
     total = np.zeros((n + 1, n + 1))  # the last row and column take the padding
+    for where, pairs in pair_covariances(part, cumulated, codes):
+        if pairs.ndim == 2:
+            total[np.ix_(where[0], where[0])] += pairs
+        elif pairs.shape[1] < SHORT:
+            np.add.at(total.reshape(-1), where[:, :, None] * len(total) + where[:, None, :], pairs)
+        else:
+            for place, own_pairs in zip(where, pairs, strict=True):
+                total.reshape(-1)[(place[:, None] * len(total) + place).reshape(-1)] += own_pairs.reshape(-1)
+    return total[:n, :n]
+
+
+def exact_information_of_design(part: PatternPart, cumulated: Floats, codes: Ints, design: sparse.csr_array) -> Floats:
+    """A'HA, without the matrix of all thresholds: these may be every combination of item and rater."""
+    n = int(codes.max())
+    total = np.zeros((design.shape[1], design.shape[1]))
+    for where, pairs in pair_covariances(part, cumulated, codes):
+        own = where[:1] if pairs.ndim == 2 else where
+        shape = (len(own), own.shape[1], own.shape[1])
+        row = np.broadcast_to(own[:, :, None], shape).reshape(-1)
+        column = np.broadcast_to(own[:, None, :], shape).reshape(-1)
+        inside = (row < n) & (column < n)
+        h = sparse.csr_array((pairs.reshape(-1)[inside], (row[inside], column[inside])), shape=(n, n))
+        total += (design.T @ (h @ design)).toarray()
+    return total
+
+
+def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Iterator[tuple[Ints, Floats]]:
+    """Some patterns at a time: the codes of their thresholds, and Cov(1{X_i >= k}, 1{X_j >= k'} | s) by how many people
+    have the pattern; patterns x thresholds x thresholds, or summed over patterns where all are of one set."""
     items, width = part.items.shape[1], cumulated.shape[1] - 1
     level = np.arange(width)
     higher = np.maximum(level[:, None], level)
@@ -117,28 +260,21 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floa
         if part.one_set:
             pairs = np.tensordot(left, right, axes=([0, 2], [0, 2]))
             pairs[block] = within.sum(axis=0)
-            total[np.ix_(where[0], where[0])] += pairs
-        elif items * width < SHORT:
+        else:
             pairs = left @ right.transpose(0, 2, 1)
             pairs[(slice(None), *block)] = within
-            np.add.at(total.reshape(-1), where[:, :, None] * len(total) + where[:, None, :], pairs)
-        else:
-            for row, here in enumerate(where):
-                pairs = left[row] @ right[row].T
-                pairs[block] = within[row]
-                total.reshape(-1)[(here[:, None] * len(total) + here).reshape(-1)] += pairs.reshape(-1)
-    return total[:n, :n]
+        yield where, pairs
 
 
-def people_given(block: Block, layout: Thresholds, beta: Floats) -> PatternRows:
+def people_given(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> PatternRows:
     """The people of a block without extreme scores, at these thresholds."""
-    return PatternRows.of_block(block, None, layout).evaluated(padded(layout, beta))[0]
+    return PatternRows.of_block(block, weight, layout).evaluated(padded(layout, beta))[0]
 
 
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
     """1{X >= k} - P(X >= k | s), people x thresholds, in the order of the block; nothing for extreme scores."""
     who = np.flatnonzero(rows_of(block, layout).informative)
-    scores = people_given(block, layout, beta).scores().matrix
+    scores = people_given(block, None, layout, beta).scores().matrix
     indptr = np.zeros(block.n_persons + 1, dtype=np.int32)
     indptr[who + 1] = np.diff(scores.indptr)
     return csr(np.cumsum(indptr, dtype=np.int32), scores.indices, -scores.data, layout.n_entries)

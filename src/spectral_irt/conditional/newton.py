@@ -62,6 +62,7 @@ class Likelihood:
     `fine`: as accurate as where answers are few, whatever their number."""
 
     tables: Any = None
+    shared: SharedSets | None = None
     people: Callable[[Floats], Prepared] | None = None  # where all is exact: people's own scores
     point: Point | None = None  # the last one
     passed: Floats  # where not all are right or wrong: how many people without an extreme score passed each threshold
@@ -76,6 +77,7 @@ class Likelihood:
         fine: bool = False,
     ) -> None:
         self.responses, self.layout, self.weights = responses, responses.thresholds, weights
+        self.shared = shared
         single = responses if shared is None else shared.rest
         few = single is None or single.n_responses <= QUICK_ANSWERS
         self.fine = few or fine

@@ -397,9 +397,10 @@ class Patterns:
     of_person: Ints  # which one each person has
 
 
-def distinct_rows(responses: Responses) -> Patterns:
-    """The patterns of these people. Sets of items are told apart by `set_keys`."""
-    first, count, of_person = distinct_keys(responses.entries.gather(row_keys, responses.thresholds))
+def distinct_rows(responses: Responses, keys: NDArray[np.uint64] | None = None) -> Patterns:
+    """The patterns of these people. Sets of items are told apart by `set_keys`; `keys` are people's `row_keys`."""
+    keys = responses.entries.gather(row_keys, responses.thresholds) if keys is None else keys
+    first, count, of_person = distinct_keys(keys)
     (together,) = responses.take_persons(first).in_one_block().blocks
     return Patterns(rows_of(together, responses.thresholds), count, of_person)
 

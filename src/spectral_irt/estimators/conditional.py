@@ -11,7 +11,7 @@ from scipy import sparse
 from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import Newton, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
@@ -75,10 +75,9 @@ def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> t
         return np.full(n, np.nan), None, "none"
     if n > DENSE_ITEMS and found.design is None:
         return standard_errors(found, "multiplier")[0], None, "multiplier, sandwich"
-    exact = likelihood.exact_is_affordable()
-    method = "exact information" if exact else "matched information"
-    bread = likelihood.information(found.point.beta) if exact else found.point.dense()
-    inverse = free_inverse(found, bread)
+    information = information_at(likelihood, found.point.beta)
+    method = "exact information" if information.exact else "matched information"
+    inverse = free_inverse(found, information.matrix)
     if kind == "sandwich":
         inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"
     return np.empty(0), (inverse + inverse.T) / 2, method

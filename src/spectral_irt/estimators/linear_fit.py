@@ -16,7 +16,7 @@ from spectral_irt.calibration import RATING_SCALE, Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION, Regularization, TermPrior
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import (
     CLOSE,
@@ -78,8 +78,8 @@ def design_fit(
     pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
     start = np.where(made.fixed, made.value, parameters(a, pooled))
     likelihood: Likelihood
-    if weights is None and responses.n_responses <= EXACT_ANSWERS:
-        likelihood = ExactLikelihood(responses)
+    if responses.n_responses <= EXACT_ANSWERS:
+        likelihood = ExactLikelihood(responses, weights=weights)
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     told = likelihood.at(a @ start).of_parameters(a).diagonal()
@@ -92,9 +92,7 @@ def design_fit(
         tell("standard errors")
         method = method if len(eta) <= DENSE_PARAMETERS else "multiplier"
     if method in ("dense", "information"):
-        information = None
-        if isinstance(likelihood, ExactLikelihood) and likelihood.exact_is_affordable():
-            information = a.T @ (likelihood.information(found.point.beta) @ a)
+        information = information_at(likelihood, found.point.beta, a).matrix
         factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
         covariance = parameter_covariance(found, method == "dense", information, factor)
         covariance = normal(normal(covariance).T)

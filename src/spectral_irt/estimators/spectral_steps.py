@@ -28,6 +28,7 @@ from spectral_irt.chain.prior import (
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
 from spectral_irt.conditional.errors import Matrices, centered, location_covariance, standard_errors
+from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -139,7 +140,7 @@ def spectral_fit(
     fixed = None if known is None else known.fixed[mask]
     found = newton(likelihood, start, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
     plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
-    return estimate(fit, plan, solved, found, parts, each, assume_equal_means, se, seed, tell)
+    return estimate(fit, plan, solved, found, likelihood, parts, assume_equal_means, se, seed, tell)
 
 
 def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
@@ -268,8 +269,8 @@ def estimate(
     plan: Regularization,
     solved: Solved,
     found: Newton,
+    likelihood: Likelihood,
     parts: Ints,
-    weights: Floats | None,
     equal_means: bool,
     se: str,
     seed: int,
@@ -285,7 +286,8 @@ def estimate(
         tell(f"standard errors ({method})")
     if method in ("dense", "information"):
         single = contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
-        matrices = Matrices.of(found, single=single)
+        information = information_at(likelihood, found.point.beta, single=single)
+        matrices = Matrices.of(found, information.matrix, single=single)
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
         errors, location = standard_errors(found, method, contraction, seed)
@@ -312,7 +314,7 @@ def estimate(
             findings.append(unlinked(rest, parts, equal_means))
     remedy = UNDER_A_PRIOR if plan.kind == "neighbors" else ""
     findings = [*findings, Finding("regularization", "note", str(plan), remedy)]
-    findings += [] if weights is None else [weights_finding(weights)]
+    findings += [] if likelihood.weights is None else [weights_finding(likelihood.weights)]
     if found.move > CLOSE:
         what = "the conditional likelihood"
         findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)

@@ -113,7 +113,7 @@ def test_sandwich():
 def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
     x = drawn(2000, 60, 0.3, seed=6)
     exact = ConditionalRasch(se=se).fit(x)
-    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_PAIRS", 0)
+    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_CELLS", 0)
     matched = ConditionalRasch(se=se).fit(x)
     assert matched.se_method_.startswith("matched information")
     np.testing.assert_allclose(matched.se_, exact.se_, rtol=1e-3)
@@ -223,7 +223,7 @@ def test_without_standard_errors_there_is_no_covariance():
 
 def test_the_conditional_estimate_does_not_depend_on_the_information(monkeypatch):
     exact = conditional_thresholds(small())
-    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_WORK", 0)
+    monkeypatch.setattr("spectral_irt.conditional.exact_likelihood.EXACT_CELLS", 0)
     matched = conditional_thresholds(small())
     assert matched.se_method == "matched information"
     np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)

@@ -19,7 +19,7 @@ from scipy import sparse
 from spectral_irt import estimators, inference
 from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -30,7 +30,7 @@ from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
-from spectral_irt.inference.groups.grouping import EXACT_WORK, Split
+from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.text import count, count_are, listed
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
@@ -193,7 +193,7 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
     """Thresholds A eta of one group by Newton steps, with the inverse of their information."""
     layout, fixed = part.thresholds, None
     exact = ExactLikelihood(part)
-    affordable = exact.exact_is_affordable(EXACT_WORK)
+    affordable = exact.exact_is_affordable()
     start = start_thresholds(part) if model.shape is None else model.shape
     likelihood: Any = exact if affordable or model.exact else Likelihood(part, start)
     a, eta = design, start
@@ -210,8 +210,8 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
             f"{part.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
             "larger groups."
         )
-    information = exact.information(found.beta) if affordable else found.point.dense()
-    thresholds, covariance = centered(layout, found.beta, free_inverse(found, information))
+    information = information_at(likelihood, found.point.beta)
+    thresholds, covariance = centered(layout, found.beta, free_inverse(found, information.matrix))
     assert covariance is not None
     loglik = found.point.loglik if likelihood is exact else None
     return _Fit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)

@@ -21,13 +21,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import MARGINAL, SMALL, Calibration
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.conditional.exact_likelihood import (
-    SERIES_FROM,
-    ExactLikelihood,
-    conditional_probabilities,
-    exact_work,
-    residuals,
-)
+from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities, information_at, residuals
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
@@ -42,7 +36,6 @@ from spectral_irt.numerics import conjugate_gradients, csr, gram
 FEW = 20  # clusters; with fewer, cluster-robust standard errors are too small by a tenth and more
 COLUMNS = 100  # clusters solved for at a time, where thresholds are many
 RIDGE = 1e-9  # of the mean diagonal: what is not linked has no contributions either, and stays out
-EXACT_PAIRS = 5e7  # of thresholds, summed over patterns, up to which the information is exact: a few seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +161,7 @@ def _conditional(responses: Responses, beta: Floats, code: Ints, design: Floats 
     scores = _scores_by_cluster([(responses, code, _conditional_scores, (layout, beta))])
     if len(beta) > KEEP_COVARIANCE:
         return _without_a_matrix(responses, beta, scores)
-    exact = ExactLikelihood(responses)
-    if exact.parts.sum(exact_work, layout.widest)[0] * layout.widest**2 <= EXACT_PAIRS:
-        information = exact.information(beta)
-    else:
-        del exact
-        information = Likelihood(responses, beta).at(beta).dense()
+    information = information_at(Likelihood(responses, beta), beta).matrix
     if design is None:
         return _sandwich(layout, _inverse(information), scores)
     return _sandwich(layout, design @ _inverse(design.T @ information @ design) @ design.T, scores)

@@ -27,7 +27,6 @@ from spectral_irt.text import first_of
 
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 SPLITS = ("median", "mean", "ability", "scores")
-EXACT_WORK = 3e8  # multiplications: a second or so; beyond (many patterns of missing answers), by series
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
 
 

@@ -29,7 +29,7 @@ import scipy
 
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
 from spectral_irt.data.design import Patterns, distinct_rows
@@ -139,8 +139,7 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     patterns = list(map(distinct_rows, populations))
     names, W = _directions(patterns, layout, beta)
     likelihood = ExactLikelihood(everyone)
-    exact = likelihood.exact_is_affordable()
-    HW = (likelihood.information(beta) if exact else likelihood.at(beta).dense()) @ W
+    HW = information_at(likelihood, beta).matrix @ W
     size = np.sqrt(np.maximum(np.einsum("ik,ik->k", W, HW), 1e-12))
     beyond = np.diag(np.linalg.cholesky(W.T @ HW / np.outer(size, size) + TOLD**2 * np.eye(len(names))))
     kept = np.flatnonzero(np.append(True, beyond[1:] > 3 * TOLD))

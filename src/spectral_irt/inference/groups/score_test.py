@@ -14,19 +14,18 @@ people of one half met an item, as in vertical designs, Wald's errors are undere
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from spectral_irt import inference
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.groups.grouping import EXACT_WORK, by_ability
+from spectral_irt.inference.groups.grouping import by_ability
 from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, two_sided
 from spectral_irt.text import listed, p_value
 
@@ -73,11 +72,12 @@ def ability_split(calibration: Calibration, responses: Responses) -> RaoTest:
     if not sizes.all():
         raise few
     found = list(map(ExactLikelihood, halves))
-    exact = found[0].exact_is_affordable(EXACT_WORK) and found[1].exact_is_affordable(EXACT_WORK)
+    exact = found[0].exact_is_affordable() and found[1].exact_is_affordable()
     score, information = [], []
-    for half, likelihood in zip(halves, found, strict=True):
-        point: Any = likelihood.at(beta) if exact else Likelihood(half, beta).at(beta)
-        g, i = -point.gradient, likelihood.information(beta) if exact else point.dense()
+    for half, exact_likelihood in zip(halves, found, strict=True):
+        likelihood = exact_likelihood if exact else Likelihood(half, beta)
+        g = -likelihood.at(beta).gradient
+        i = information_at(likelihood, beta).matrix
         score.append(g if design is None else design.T @ g)  # observed less expected
         information.append(i if design is None else design.T @ i @ design)
     part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
