@@ -45,9 +45,9 @@ def calls(estimator, table):
 
 
 WALKS = {
-    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 10),
-    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 11),
-    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 11),
+    "LSAT": (SpectralRasch, lambda: datasets.load_lsat(), 11),
+    "sparse": (SpectralRasch, lambda: simulate.rasch(300, 40, design="sampled", p=0.2, seed=1).responses, 12),
+    "categories": (SpectralPartialCredit, lambda: simulate.partial_credit(300, 8, categories=4, seed=1).responses, 12),
 }
 
 
