@@ -60,7 +60,7 @@ def calibrated(data: Responses, keep: str) -> Any:
     fit = (SpectralRasch if data.thresholds.binary else SpectralPartialCredit)().fit(data)
     if keep == "fit":
         return fit
-    alone = fit.calibration_.replace(covariance=None)
+    alone = fit.calibration_.replace(threshold_covariance=None)
     if keep == "se":
         return alone
     # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.prior import Regularization
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import positions
@@ -37,7 +38,7 @@ FREE_SHAPE = "takes abilities from a distribution of free shape"
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
 RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
 CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from
-SMALL = 25  # items up to which a calibration carries its covariance matrix: 200 bytes per item
+SMALL = 25  # thresholds up to which a calibration carries its covariance matrix: 200 bytes each
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,9 @@ class Calibration:
         difficulty was given, not estimated.
     n, score, item_information : arrays
         How many people answered each item, the sum of their answers, and what these tell about it.
-    covariance : float array, optional
-        Of the difficulties, for up to 25 items; an `Analysis` computes it for more.
+    threshold_covariance, location_covariance : float arrays, optional
+        Of the thresholds, for up to 25 of them, and of the difficulties, which are their means; the estimator, and an
+        `Analysis` made by it, has those of up to 2,000.
     prior, further : Regularization, mapping
         What was added to the data; further columns of `items()`, such as the displacement of anchored items.
     model : str
@@ -149,7 +151,7 @@ class Calibration:
     location_se: Floats | None = None
     category_n: Floats = None  # type: ignore[assignment]
     codes: Floats = None  # type: ignore[assignment]
-    covariance: Floats | None = None
+    threshold_covariance: Floats | None = None
     model: str = ""
     scale_of_item: Ints | None = None
     likelihood: str = CONDITIONAL
@@ -213,6 +215,13 @@ class Calibration:
         return self if self.facets is None else cast("Calibration", self.facets.items)
 
     @property
+    def location_covariance(self) -> Floats | None:
+        """The covariance of the difficulties, where that of the thresholds is known."""
+        if self.threshold_covariance is None:
+            return None
+        return location_covariance(self.layout, self.threshold_covariance)
+
+    @property
     def rating_scales(self) -> dict[Any, int] | None:
         """From item to rating scale, as `SpectralRatingScale(groups=...)` takes it; None of other models."""
         if self.scale_of_item is None:
@@ -237,13 +246,17 @@ class Calibration:
 
     def form(self, items: Sequence[Any] | None) -> tuple[Thresholds, Floats]:
         """The thresholds of the items of a form, each item named once and all with a difficulty."""
+        return self.thresholds_of(self.form_positions(items))
+
+    def form_positions(self, items: Sequence[Any] | None) -> Ints:
+        """Positions of the items of a form, by label, each named once and all with a difficulty."""
         place = self.positions(items)
         if len(np.unique(place)) < len(place):
             raise OptionError("`items` names the same item more than once; name each once.")
         without = self.labels[place[~self.known[place]]]
         if len(without):
             raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")
-        return self.thresholds_of(place)
+        return place
 
     def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
         return Thresholds(self.layout.max_score[place]), self.thresholds[self.layout.of_items(place)]

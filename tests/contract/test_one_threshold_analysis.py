@@ -59,7 +59,7 @@ def beside_another(x):
         score=np.append(made.score, 0),
         category_n=np.vstack([np.pad(made.category_n, ((0, 0), (0, 1)), constant_values=np.nan), [0.0, 0.0, 0.0]]),
         codes=np.vstack([np.pad(made.codes, ((0, 0), (0, 1)), constant_values=np.nan), [0.0, 1.0, 2.0]]),
-        covariance=None,
+        threshold_covariance=None,
         further={},
     )
     person, item = np.nonzero(~np.isnan(x))

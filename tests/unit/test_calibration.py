@@ -40,7 +40,7 @@ def test_nobody_can_change_it() -> None:
     plain = SpectralRasch().fit(lsat).calibration_
     anchored = AnchoredRasch({"item1": 0.0}).fit(lsat).calibration_
     kept = Bank.from_fit(SpectralRasch().fit(lsat), lsat).calibration
-    assert plain.covariance is not None
+    assert plain.threshold_covariance is not None
     assert {"anchored", "displacement", "anchor_se"} <= anchored.further.keys()
     for made in (plain, anchored, kept):
         for calibration in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made), made.replace(findings=())):
@@ -55,7 +55,7 @@ def test_nobody_can_change_it() -> None:
 def test_covariance_is_kept_of_few_items() -> None:
     for n_items in (SMALL, SMALL + 1):
         fit = SpectralRasch().fit(simulate.rasch(300, n_items, seed=2).responses)
-        kept = fit.calibration_.covariance
+        kept = fit.calibration_.threshold_covariance
         assert (kept is not None) == (n_items <= SMALL)
         if kept is not None:
             np.testing.assert_array_equal(kept, fit.covariance())

@@ -371,7 +371,7 @@ class Analysis(AnalysisOfRatings):
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
         self._tell("ranks")
-        return inference.ranking_columns(self.calibration, self.covariance(), by, top, seed=seed)
+        return inference.ranking_columns(self.calibration, self.location_covariance(), by, top, seed=seed)
 
     @of_items
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:

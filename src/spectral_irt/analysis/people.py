@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,11 +12,11 @@ import numpy as np
 from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.inference.facets import fair_average
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.ranks.intervals import person_ranks
@@ -240,33 +239,48 @@ class AnalysisOfPeople:
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
 
-        A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
+        A form is named as in `scores()` ("form 1"), or given by the labels of its items, each once and with a
+        difficulty. Two calibrations: `si.equate`.
         """
-        made, layout, forms = self.calibration, self._layout, self.forms()
-        one, other = (
-            forms.items[forms.position(form)] if isinstance(form, str) else made.positions(form)
-            for form in (first, second)
+        calibration, layout = self.calibration, self._layout
+        one = self._items_of_form(first)
+        other = self._items_of_form(second)
+        errors, _ = inference.known_errors(
+            calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout.averaging()
         )
-        names = (first if isinstance(first, str) else "A", second if isinstance(second, str) else "B")
-        joint = self.covariance() if layout.binary else None
-        errors = inference.known_errors(made.thresholds, made.threshold_se, joint, layout.averaging())[0]
-        places, sizes = (layout.of_items(one), layout.of_items(other)), (layout.max_score[one], layout.max_score[other])
-        return inference.equate_forms(made.thresholds, errors, *places, names, self.responses.frame_kind, sizes)
+        return inference.equate_forms(
+            calibration.thresholds,
+            errors,
+            layout.of_items(one),
+            layout.of_items(other),
+            names=(first if isinstance(first, str) else "A", second if isinstance(second, str) else "B"),
+            frame_kind=self.responses.frame_kind,
+            counts=(layout.max_score[one], layout.max_score[other]),
+        )
 
-    def covariance(self) -> Floats | None:
-        """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
-        if self.calibration.covariance is not None:
-            return self.calibration.covariance
-        form = getattr(self._estimator, "covariance", None) if self._layout.binary else None
-        few = int(np.isfinite(self.calibration.se).sum()) <= KEEP_COVARIANCE
-        if form is None or not (few or self.calibration.provenance.se_method == "dense"):
-            return None
+    def _items_of_form(self, form: str | Sequence[Any]) -> Ints:
+        """Positions of the items of a form, by its name or their labels."""
+        if isinstance(form, str):
+            forms = self.forms()
+            return forms.items[forms.position(form)]
+        return self.calibration.form_positions(form)
+
+    def threshold_covariance(self) -> Floats | None:
+        """Covariance of the thresholds where the calibration or its estimator kept it; None otherwise.
+
+        Of clusters of people where these were asked for.
+        """
         if self._clustered is not None:
             return self._clustered.covariance
-        with suppress(OptionError):  # none was kept
-            found: Floats = form()
-            return found
-        return None
+        if self.calibration.threshold_covariance is not None:
+            return self.calibration.threshold_covariance
+        kept: Floats | None = getattr(self._estimator, "covariance_", None)
+        return kept
+
+    def location_covariance(self) -> Floats | None:
+        """Covariance of the difficulties, the means of the items' thresholds, where that of these is known."""
+        covariance = self.threshold_covariance()
+        return None if covariance is None else location_covariance(self._layout, covariance)
 
     def rescale(self, mean: float, sd: float) -> Self:
         """The same analysis, reported on a scale on which these people have this mean and standard deviation."""

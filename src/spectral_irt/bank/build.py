@@ -91,7 +91,7 @@ def without_data(made: Calibration) -> Bank:
             threshold_se=with_anchors(made),
             location_se=None if layout.binary else np.where(made.anchored, anchor_se, made.se),
             item_information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
-            covariance=None,
+            threshold_covariance=None,
             prior=None,
             provenance=Provenance(source.estimator, settings, version=source.version),
             further={"anchored": made.anchored} if made.anchored.any() else {},

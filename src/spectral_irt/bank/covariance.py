@@ -1,6 +1,6 @@
 """What is known of the joint errors of a calibration's thresholds.
 
-A fitted estimator has its covariance matrix (up to 2,000 thresholds), and a calibration that of up to 25 items. A bank
+A fitted estimator has its covariance matrix (up to 2,000 thresholds), and a calibration that of up to 25. A bank
 has the information matrix of its answers (up to 2,000 thresholds): its inverse is the covariance under the model, here
 in proportion to the bank's own standard errors; errors of anchors are passed on. Anything else has standard errors
 only, of independent errors before centering (`joint_errors.py`). A bank that was linked before has the error of that
@@ -87,7 +87,7 @@ def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, 
     if isinstance(given, Bank):
         return errors_of_bank(given)
     made = calibration_of(given)
-    matrix, form = made.covariance, getattr(given, "covariance", None)
+    matrix, form = made.threshold_covariance, getattr(given, "covariance", None)
     if matrix is None and callable(form):
         try:
             matrix = form()

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import CONDITIONAL, LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.prior import Regularization
+from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, check_usable
@@ -341,7 +342,7 @@ class RaschEstimator:
             n=responses.item_counts,
             score=responses.item_scores,
             item_information=information,
-            covariance=found.covariance if small else None,
+            threshold_covariance=found.covariance if small else None,
             model=self.model,
             scale_of_item=self._scale_of_item(responses),
             likelihood=self.likelihood,
@@ -409,7 +410,8 @@ class RaschEstimator:
     def covariance(self) -> Floats:
         """Covariance matrix of the thresholds, on the scale whose mean location is zero; NaN without an estimate.
 
-        Kept where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
+        Of items that are right or wrong these are the difficulties; of others `location_covariance()` has those. Kept
+        where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
         """
         how, size = self._learned.provenance.se_method, self._learned.layout.n_entries
         if self.covariance_ is None:
@@ -417,6 +419,10 @@ class RaschEstimator:
             use = "use se_ instead, or a spectral fit with `se='dense'`"
             raise OptionError(f"this fit kept no covariance matrix ({why}); {use}.")
         return self.covariance_
+
+    def location_covariance(self) -> Floats:
+        """Covariance matrix of the difficulties, the means of the items' thresholds; kept where `covariance()` is."""
+        return location_covariance(self._learned.layout, self.covariance())
 
     def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer, abilities x items; see `Calibration.probability`."""

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 
 import spectral_irt as si
 from drawn import drawn
+from spectral_irt import simulate
 from spectral_irt.errors import BankError, OptionError
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.scores.equating import equate_forms, equated
@@ -148,7 +149,7 @@ def test_forms_of_one_calibration_share_its_errors():
     table[:150, 8:], table[150:, :4] = np.nan, np.nan
     study = si.SpectralRasch().fit(table).analyse(table)
     found = study.equate("form 1", "form 2")
-    beta, covariance = study.calibration.difficulty, study.covariance()
+    beta, covariance = study.calibration.difficulty, study.location_covariance()
     np.testing.assert_allclose(found.equated[0][1:-1], by_roots(beta[:8], beta[4:]), atol=1e-6)
     g = slopes(lambda b: by_roots(b[:8], b[4:]), (beta,), 0, 1e-4)
     np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(np.einsum("is,ij,js->s", g, covariance, g)), rtol=1e-3)
@@ -159,3 +160,64 @@ def test_forms_of_one_calibration_share_its_errors():
     assert np.nan_to_num(same.se[0]).max() < 1e-6
     with pytest.raises(OptionError, match="there is no 'form 3'"):
         study.equate("form 1", "form 3")
+
+
+def equated_by_roots(thresholds, first, second, size):
+    """Expected scores on the second form where the first expects 1, 2, ..., items with `size` thresholds each."""
+
+    def expected(items, theta):
+        total = np.zeros_like(theta)
+        for item in items:
+            own = thresholds[item * size : (item + 1) * size]
+            k = np.arange(size + 1)
+            p = np.exp(np.multiply.outer(theta, k) - np.concatenate([[0.0], np.cumsum(own)]))
+            total += (p / p.sum(axis=-1, keepdims=True)) @ k
+        return total
+
+    scores = range(1, len(first) * size)
+    low, high = (np.full(len(scores), end) for end in (-15.0, 15.0))
+    for _ in range(80):
+        middle = (low + high) / 2
+        below = expected(first, middle) < np.array(scores)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return expected(second, low)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_forms_of_ordered_answers_share_the_errors_of_their_thresholds(clusters):
+    """The delta method by differences, with the whole covariance of the thresholds."""
+    data = simulate.rating_scale(400, 6, categories=4, seed=1).responses
+    fit = si.SpectralPartialCredit().fit(data)
+    study, covariance = fit.analyse(data), fit.covariance()
+    if clusters:
+        study = study.clustered(np.arange(400) // 4)
+        assert study.threshold_covariance().shape == (18, 18)
+        covariance = study.threshold_covariance()
+        np.testing.assert_allclose(np.sqrt(np.diag(covariance)), study.calibration.threshold_se)
+    found = study.equate([0, 1, 2], [3, 4, 5])
+    beta, step = fit.thresholds_, 1e-5
+    slope = np.array(
+        [
+            (
+                equated_by_roots(beta + step * (np.arange(18) == k), [0, 1, 2], [3, 4, 5], 3)
+                - equated_by_roots(beta - step * (np.arange(18) == k), [0, 1, 2], [3, 4, 5], 3)
+            )
+            / (2 * step)
+            for k in range(18)
+        ]
+    )
+    np.testing.assert_allclose(found.equated[0][1:-1], equated_by_roots(beta, [0, 1, 2], [3, 4, 5], 3), atol=1e-6)
+    se = np.sqrt(np.einsum("ks,kl,ls->s", slope, covariance, slope))
+    np.testing.assert_allclose(found.se[0][1:-1], se, rtol=1e-4)
+
+
+def test_a_form_has_each_item_once_and_with_a_difficulty():
+    table = np.random.default_rng(1).integers(0, 2, (100, 6)).astype(float)
+    table[:, 5] = 1.0  # answered right by everybody
+    study = si.SpectralRasch(regularization=0).fit(table).analyse(table)
+    with pytest.raises(OptionError, match="without a difficulty: 5"):
+        study.equate([0, 1, 5], [2, 3])
+    with pytest.raises(OptionError, match="more than once"):
+        study.equate([0, 1], [2, 3, 3])
+    with pytest.raises(OptionError, match="unknown items 9"):
+        study.equate([0, 9], [2, 3])

@@ -122,7 +122,7 @@ def test_the_variance_of_the_shift_is_that_of_a_sum(forms):
 def test_what_stands_in_for_a_covariance_is_close_to_it(forms):
     a, b, bank = forms
     exact, by_bank = link(a, b), link(a, bank)
-    alone = link(a.calibration_.replace(covariance=None), b.calibration_.replace(covariance=None))
+    alone = link(a.calibration_.replace(threshold_covariance=None), b.calibration_.replace(threshold_covariance=None))
     assert by_bank.basis == ("covariance", "information")
     assert alone.basis == ("independent", "independent")
     assert by_bank.shift_se == pytest.approx(exact.shift_se, rel=0.05)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.analysis import people
+from spectral_irt import SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import NotFittedError, OptionError
@@ -33,7 +32,7 @@ def test_table_of_lsat_and_what_cannot_be_asked():
     np.testing.assert_allclose(table["lower"], table["difficulty"] - Z95 * table["se"])
     assert table["p_top"].sum() == pytest.approx(2)
     assert study.ranking("difficulty", 2)["item"].to_list() == table["item"].to_list()
-    assert study.covariance() is not None
+    assert study.location_covariance() is not None
     with pytest.raises(OptionError, match="`by` is 'upper'; it can be 'difficulty', 'lower'"):
         study.ranking(by="upper")
     for top in (0, -1, 2.5, True):
@@ -115,7 +114,7 @@ def test_draws_use_the_covariance():
 def test_anchored_items_do_not_err():
     responses = simulate.rasch(200, 6, seed=1).responses
     made = SpectralRasch().fit(responses).calibration_
-    fixed = made.replace(threshold_se=np.zeros(6), covariance=np.zeros((6, 6)))
+    fixed = made.replace(threshold_se=np.zeros(6), threshold_covariance=np.zeros((6, 6)))
     for covariance in (None, np.zeros((6, 6))):
         found = item_ranks(fixed, covariance, top=2)
         rank = 6 - np.argsort(np.argsort(made.difficulty))
@@ -197,12 +196,12 @@ def test_rank_intervals_cover(design):
 def test_large_as_small(monkeypatch):
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
     study = SpectralRasch().fit(data.responses).analyse(data.responses)
-    small = item_ranks(study.calibration, study.covariance(), top=20)
-    for place, name, value in ((people, "KEEP_COVARIANCE", 100), (module, "CELLS", 1000), (module, "CHUNK", 40)):
-        monkeypatch.setattr(place, name, value)
+    small = item_ranks(study.calibration, study.location_covariance(), top=20)
+    for name, value in (("CELLS", 1000), ("CHUNK", 40)):
+        monkeypatch.setattr(module, name, value)
     study = SpectralRasch(se="one-pass").fit(data.responses).analyse(data.responses)
-    assert study.covariance() is None
-    large = item_ranks(study.calibration, study.covariance(), top=20)
+    assert study.location_covariance() is None
+    large = item_ranks(study.calibration, study.location_covariance(), top=20)
     np.testing.assert_allclose(large["p_top"], small["p_top"], atol=TOLERANCE + 0.01)
     for name in ("rank_low", "rank_high"):
         assert np.max(np.abs(large[name] - small[name])) <= 5
@@ -285,3 +284,24 @@ def test_few_people_many_items():
         true_rank = 8 - np.array([int(person) for person in table["person"]])
         missed += bool(np.any((table["rank_low"] > true_rank) | (table["rank_high"] < true_rank)))
     assert missed <= 7  # 3 expected at most, 1.7 the se
+
+
+def test_ranks_of_ordered_items_go_by_the_covariance_of_their_locations():
+    """Few thresholds and many: the means of the blocks of the covariance of the thresholds, by plain loops."""
+    for categories in (4, 6):  # 18 thresholds, which a calibration keeps, and 30, which the estimator keeps
+        responses = simulate.partial_credit(300, 6, categories=categories, seed=2).responses
+        fit = SpectralPartialCredit().fit(responses)
+        study, size = fit.analyse(responses), categories - 1
+        by_loops = np.empty((6, 6))
+        for i in range(6):
+            for j in range(6):
+                own = fit.covariance()[i * size : (i + 1) * size, j * size : (j + 1) * size]
+                by_loops[i, j] = own.mean()
+        np.testing.assert_allclose(study.location_covariance(), by_loops, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(np.sqrt(np.diag(by_loops)), fit.se_, rtol=1e-8)
+        np.testing.assert_allclose(fit.location_covariance(), by_loops, rtol=1e-10, atol=1e-14)
+        if categories == 4:
+            np.testing.assert_allclose(fit.calibration_.location_covariance, by_loops, rtol=1e-10, atol=1e-14)
+        order = np.argsort(-fit.difficulty_)
+        expected = item_ranks(fit.calibration_, by_loops, 2, seed=3)["p_top"][order]
+        np.testing.assert_allclose(study.ranking(top=2, seed=3)["p_top"], expected)

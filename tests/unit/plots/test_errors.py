@@ -65,7 +65,7 @@ def test_no_difficulties_and_no_standard_errors(study, tmp_path):
     for ask in (nothing.plot.items, nothing.plot.information, lambda: nothing.plot.icc("Item 9")):
         with pytest.raises(OptionError, match=r"no item has a finite difficulty|no place on the common scale"):
             ask()
-    unsure = si.Analysis(known.replace(threshold_se=np.full(20, np.inf), covariance=None), study.responses)
+    unsure = si.Analysis(known.replace(threshold_se=np.full(20, np.inf), threshold_covariance=None), study.responses)
     for ask in (unsure.plot.items, unsure.plot.ranks):
         with pytest.raises(OptionError, match=r"no item has a finite standard error.*Fit with standard errors"):
             ask()

@@ -97,7 +97,7 @@ def clustered(
     """The calibration with cluster-robust standard errors where it has any of its own, and a word about it."""
     found = cluster_covariance(calibration, responses, clusters, groups)
     made, binary = calibration.provenance, calibration.layout.binary
-    small = binary and found.covariance is not None and calibration.n_items <= SMALL
+    small = found.covariance is not None and len(found.covariance) <= SMALL
     sentence = f"Standard errors allow for {found.n_clusters:,} {name}, within which answers may be alike"
     finding = Finding("clustered", "note", f"{sentence}.")
     if found.n_clusters < FEW:
@@ -107,7 +107,7 @@ def clustered(
     robust = calibration.replace(
         threshold_se=np.where(np.isfinite(found.threshold_se), found.threshold_se, calibration.threshold_se),
         location_se=None if binary else np.where(np.isfinite(found.se), found.se, calibration.se),
-        covariance=found.covariance if small else None,
+        threshold_covariance=found.covariance if small else None,
         findings=(*calibration.findings, finding),
         provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
     )
