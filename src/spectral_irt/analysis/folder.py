@@ -61,7 +61,8 @@ LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes
 
 NO_FIT, ANYWAY = "The fit of the items was left out", "Say `fit=True` to have it all the same."
 TOO_LONG = Finding("fit_left_out", "note", f"{NO_FIT}: with so many answers per person it takes long.", ANYWAY)
-CHOSEN = Finding("fit_left_out", "note", f"{NO_FIT}: it goes by scores, and these answers chose the items.", ANYWAY)
+CHOSEN_BY_ANSWERS = "it goes by scores, and these answers chose the items"
+CHOSEN = Finding("fit_left_out", "note", f"{NO_FIT}: {CHOSEN_BY_ANSWERS}.", ANYWAY)
 
 
 @dataclass(frozen=True)

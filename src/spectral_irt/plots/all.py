@@ -70,7 +70,10 @@ class Plots:
         return ItemIntervals.of(self.study, self.study._facet(name))
 
     def icc(self, item: Any, *, strata: int = STRATA) -> ItemCurve:
-        """The expected answer to one item, and mean answers in strata of ability with 95% intervals."""
+        """The expected answer to one item, and mean answers in strata of ability with 95% intervals.
+
+        Not for items that were chosen by the answers: the strata go by scores.
+        """
         return curves(self.study, [item], strata)[0]
 
     def categories(self, item: Any) -> CategoryCurves:

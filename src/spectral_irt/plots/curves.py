@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.analysis.folder import CHOSEN_BY_ANSWERS
 from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
@@ -207,6 +208,13 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
     """The curves of these items, one pass over the answers for all."""
     check_strata(strata)
     calibration = study.calibration
+    if calibration.adaptive:
+        # Given the score, items chosen by the answers were answered as they were: marks would lie off any curve. The
+        # posterior by the other answers is no way out, for an answer decides which others there are.
+        raise OptionError(
+            f"no curve beside what was observed: {CHOSEN_BY_ANSWERS}. `study.calibration.information()` and "
+            "`study.plot.categories(item)` have the model's side alone."
+        )
     place = items_with_curves(calibration, items)
     known_abilities(study)
     found = study._strata(place, strata)

@@ -144,7 +144,8 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
         are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
         values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
         values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        values += f", where the {len(items):,} others hold {layout.alike}" if layout.alike else ""
+        n_others = sum(item not in held for item in items)
+        values += f", where the {n_others:,} others hold {layout.alike}" if layout.alike else ""
         remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
         if code == "not_in_key":
             known = all(map(says_attribute, names))

@@ -289,3 +289,14 @@ def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_p
     said = for_shell(complaint(tmp_path / "a.csv"))
     assert "If - means 'not answered', say --missing '-'" in said
     assert "If the column is not an item, say --ignore Bemerkung" in said
+
+
+def test_the_others_are_those_that_are_not_named(tmp_path):
+    """Six items, one of them with a single code: there are five others."""
+    answers = np.random.default_rng(1).integers(0, 4, (200, 6))
+    answers[:, 5] = 3
+    path = tmp_path / "answers.csv"
+    path.write_text("q1,q2,q3,q4,q5,q6\n" + "\n".join(",".join(map(str, row)) for row in answers.tolist()))
+    (note,) = [one for one in read(path, ordered=True).notes if "others hold" in one.sentence]
+    assert note.items == ("q6",)
+    assert "the 5 others hold" in note.sentence

@@ -264,6 +264,27 @@ def test_people_on_forms_of_different_levels_are_warned():
     assert one.form_correlation is None
     assert one.eap_reliability < found.eap_reliability
     assert "harder items" not in one.text()
+    assert found.same_items == 1
+    assert "among people with the same items" in found.text()
+
+
+@pytest.mark.parametrize("design", ["fixed", "adaptive"])
+def test_nothing_is_said_about_people_with_the_same_items_where_hardly_two_have_them(design):
+    """Items that follow the ability, of a list so long that each person met others."""
+    if design == "adaptive":
+        responses = simulate.rasch(300, 40, design="adaptive", length=12, seed=2).responses
+    else:
+        rng = np.random.default_rng(3)
+        ability, difficulty = rng.normal(0, 1.5, 300), np.linspace(-2, 2, 40)
+        answers = drawn(rng, ability[:, None] - difficulty)
+        near = np.abs(ability[:, None] - difficulty) + rng.normal(0, 0.5, (300, 40))
+        answers[near > np.sort(near, axis=1)[:, [11]]] = np.nan
+        responses = Responses.from_wide(answers)
+    found = SpectralRasch().fit(responses, design=design).analyse(responses).reliability()
+    assert found.form_correlation > 0.5
+    assert found.within_forms is None
+    assert "harder items" in found.text()
+    assert "same items" not in found.text()
 
 
 def test_information_table(calibrated):

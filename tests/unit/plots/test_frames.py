@@ -8,7 +8,8 @@ import pytest
 
 import spectral_irt as si
 from pictures import Picture
-from spectral_irt.plots.all import EVERY
+from spectral_irt.errors import OptionError
+from spectral_irt.plots.all import EVERY, Pictures
 from spectral_irt.plots.curves import CategoryCurves
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
@@ -284,3 +285,20 @@ def test_the_standard_set(wide_ordered_study, tmp_path):
     written = wide_ordered_study.plot.write(tmp_path / "wide")
     assert sorted({path.stem for path in written}) == sorted({*EVERY, "icc", "categories"})
     assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == sorted(path.name for path in written)
+
+
+def test_no_curve_of_an_adaptive_test_beside_answers_by_score():
+    """In data that follow the model, what is expected given the score is far from what was observed: so it is not
+    shown, and the standard set of pictures leaves it out with a word."""
+    answers = si.simulate.rasch(1500, 30, design="adaptive", length=12, seed=1).responses
+    study = si.SpectralRasch().fit(answers, design="adaptive").analyse(answers)
+    strata = study._strata(np.arange(30), 8)
+    expected = strata["expected"]
+    z = (strata["observed"] - expected) * np.sqrt(strata["n"] / (expected * (1 - expected)))
+    assert np.sqrt(np.mean(z**2)) > 1.3
+    with pytest.raises(OptionError, match="chose the items"):
+        study.plot.icc(0)
+    pictures = Pictures.of(study)
+    assert "icc" in pictures.left_out
+    assert "wright" in pictures.figures
+    assert study.plot.categories(0).frame().shape[0] > 0

@@ -44,6 +44,17 @@ LATE = 2.33  # standard errors of the mean position, the upper 1%
 MOSTLY = 0.75  # of the items in trouble stand in the last third
 
 
+def not_significant(p: float) -> str:
+    """A p-value that gave no alarm; the level is said where a reader would expect another.
+
+    >>> not_significant(0.4), not_significant(0.033)
+    ('p = 0.40', 'p = 0.033, not significant at the 1% used here')
+    """
+    usual = 0.05  # the level that readers have in mind
+    level = f", not significant at the {EACH:.0%} used here" if p < usual else ""
+    return f"{p_value(p)}{level}"
+
+
 @dataclass(frozen=True, eq=False)
 class Checks:
     """What the checks found: the fit of the items (`columns`), the less against the more able half, dependent items and
@@ -70,7 +81,7 @@ class Checks:
             off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
             parts.append(f"item difficulties differ between low and high scorers ({off})")
         elif self.halves is not None:
-            parts.append(f"no difference between low and high scorers seen ({p_value(self.halves.p)})")
+            parts.append(f"no difference between low and high scorers seen ({not_significant(self.halves.p)})")
         parts += self._shared_said()
         if self.people is not None:
             parts.append(misfit_sentence(self.people.share, self.people.chance, self.people.p))
@@ -113,7 +124,7 @@ class Checks:
             parts = []  # a contrast of the dependent items, which are named next
         else:
             slopes = " once slopes may differ" if found.by_slopes else ""
-            parts = [f"no second dimension seen{slopes} ({p_value(found.contrast_p)})"]
+            parts = [f"no second dimension seen{slopes} ({not_significant(found.contrast_p)})"]
         if found.dependent:
             weak = "weak " if found.weak_pairs else ""
             parts.append(f"{weak}local dependence in {count(len(found.first), 'pair')} of items")

@@ -18,6 +18,8 @@ from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.persons.abilities import Abilities, abilities, items_met
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
+DIGITS = 9  # of a mean difficulty: two sets of items do not agree in so many by chance
+MOSTLY_SHARED = 0.5  # of the people met the same items as somebody else: else there are no forms to speak of
 TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
 # Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
 # and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
@@ -88,6 +90,9 @@ class Reliability:
         Of abilities with the mean difficulty of the items that each person met; None where everybody met the same.
         Where it is high (a vertical scale, targeted forms) people differ between forms, and all of these numbers are
         about everybody together: among people who met the same items reliability is lower.
+    same_items : float or None
+        The share of people who met the same items as somebody else; None of an adaptive design, and where all met the
+        same.
     method : str
         Of the abilities whose separation this is.
     """
@@ -110,6 +115,7 @@ class Reliability:
     form_correlation: float | None
     method: str
     alpha: float | None = None
+    same_items: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,10 +125,14 @@ class Reliability:
         """About the EAP reliability among people who met equally hard items: the spread that goes with these taken off.
 
         With v the variance of abilities, and e = v (1 - reliability) / reliability that of errors, it is w / (w + e)
-        for w = v - r^2 variance of the measures, r their correlation with the difficulty of the items met.
+        for w = v - r^2 variance of the measures, r their correlation with the difficulty of the items met. None where
+        most people met items of their own, as in an adaptive test: these follow the answers, so that nobody could have
+        met the same with another ability.
         """
         r, rho, sd = self.form_correlation, self.eap_reliability, self.population_sd
         if r is None or rho is None or sd is None or not 0 < rho < 1:
+            return None
+        if self.same_items is None or self.same_items < MOSTLY_SHARED:
             return None
         rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
         return rest / (rest + sd**2 * (1 - rho) / rho)
@@ -199,6 +209,11 @@ def reliability(
     both = np.isfinite(met) & np.isfinite(found.ability)
     met, able = met[both], found.ability[both]
     same = len(met) < 2 or np.ptp(met) < SAME or np.ptp(able) < SAME
+    same_items = None
+    if not same and not calibration.adaptive:
+        # People with the same items have the same mean difficulty of these, to the last digits.
+        _, of_person, people = np.unique(met.round(DIGITS), return_inverse=True, return_counts=True)
+        same_items = float(np.mean(people[of_person] > 1))
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
@@ -218,6 +233,7 @@ def reliability(
         targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
         form_correlation=None if same else float(np.corrcoef(met, able)[0, 1]),
         method=found.method,
+        same_items=same_items,
     )
 
 
