@@ -112,6 +112,7 @@ AGAIN = [
     "fit lsat.csv --group-file people.csv --survey-weight w --group half --set max_iter=50",
     "fit scale.csv --model rsm --estimator cml --group half",
     "fit scale.csv --ignore half --reverse q1 --cut 0 --skip fit",
+    "fit gap.csv --model rsm",
 ]
 
 
@@ -123,6 +124,10 @@ def test_the_command_and_the_python_of_a_report_do_it_again(cli: Cli, lsat: Path
         Path("people.csv").write_text("student,half\n" + "".join(f"{k},{'ab'[k < 501]}\n" for k in range(1, 1001)))
     scale = (Path(__file__).parents[1] / "reference" / "scale8.csv").read_text().splitlines()
     Path("scale.csv").write_text("\n".join(f"{row},{'half' if k == 0 else 'ab'[k % 2]}" for k, row in enumerate(scale)))
+    gap = [
+        row if k == 0 else re.sub("^1", "2", row) for k, row in enumerate(scale)
+    ]  # a category of q1 that nobody used
+    Path("gap.csv").write_text("\n".join(gap))
     assert cli(*line.split(), "--report=r.html", "-o", "results").code == 0
     said = Page("r.html").lines
     command = next(text for text in said if text.startswith("spectral-irt fit"))

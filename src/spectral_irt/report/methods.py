@@ -253,8 +253,11 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     said = within(record, "input") or {}
     files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
     options = {name: value for name, value in (said.get("reading") or {}).items() if value not in ([], None)}
-    if record.get("model") in ORDERED:
+    if in_categories(record):
         options["ordered"] = True
+        unused = within(record, "settings", "unused")
+        if unused not in (None, "collapse"):  # a rating scale keeps categories that nobody used; reading does not
+            options.setdefault("unused", unused)
     if "reverse" in options:
         options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
     after = ".largest_component()" if options.pop("largest_component", False) else ""

@@ -270,6 +270,6 @@ def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered):
     assert "Rasch, G." not in page
     scale = analysis(si.SpectralRatingScale(), ordered.responses)
     assert python_lines(scale.record(scale.parts(persons=False, fit=False)))[1:3] == (
-        "answers = si.read('answers.csv', ordered=True)",
+        "answers = si.read('answers.csv', ordered=True, unused='keep')",
         "fit = si.SpectralRatingScale().fit(answers)",
     )
