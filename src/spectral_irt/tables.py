@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.text import storable
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -130,13 +132,15 @@ def json_text(record: Mapping[str, Any]) -> str:
 
 def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return dict(zip(map(str, value), map(plain, value.values()), strict=True))
+        return {storable(str(name)): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return list(map(plain, value))
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int | bool):
+    if isinstance(value, str):
+        return storable(value)
+    if value is None or isinstance(value, int | bool):
         return value
-    return str(value)
+    return storable(str(value))

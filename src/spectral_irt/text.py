@@ -31,6 +31,25 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in text)
 
 
+def storable(text: str) -> str:
+    r"""The text as UTF-8 can hold it. Bytes in the name of a file that the system could not decode come to Python as
+    halves of characters: here they are what UTF-8 says they are, or the sign for what cannot be shown.
+
+    >>> storable("\udcc3\udcbc.csv"), storable("\udcff.csv"), storable("\ud800"), storable("ü")
+    ('ü.csv', '\ufffd.csv', '?', 'ü')
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        pass
+    else:
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+
+
 # An address, perhaps as the value of an option. What is before the last "@" may be a name and a password.
 _ADDRESS = re.compile(r"(?P<option>--[\w-]+=)?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _DATABASES = ("postgresql", "postgres")

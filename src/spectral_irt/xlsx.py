@@ -78,7 +78,7 @@ def write_workbook(
 def _write_record(book: Any, record: Mapping[str, Any], left_out: Mapping[str, int]) -> None:
     import polars as pl
 
-    findings = [one for one in record.get("findings", []) if isinstance(one, Mapping)]
+    findings = [plain(one) for one in record.get("findings", []) if isinstance(one, Mapping)]
     shown = ("severity", "sentence", "remedy", "code", "n_items")
     if findings:
         _write_sheet(book, FINDINGS, pl.DataFrame({name: [one.get(name) for one in findings] for name in shown}))

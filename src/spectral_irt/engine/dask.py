@@ -22,11 +22,12 @@ import numpy as np
 from spectral_irt import __version__
 from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
 from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
-from spectral_irt.text import in_short
+from spectral_irt.text import in_short, without_secrets
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+SCHEMES = ("tcp", "tls", "ws", "wss")  # protocols that schedulers speak without further packages
 ANSWERS_WITHIN = 5.0  # seconds that a scheduler has to answer at first
 WORKERS_WITHIN = 60.0  # seconds without any worker after which the work is given up
 LOOKS_EVERY = 5.0  # seconds between two looks at whether the cluster still lives
@@ -293,6 +294,50 @@ def _said(error: BaseException) -> str:
     return "its scheduler is gone" if "cancelled" in str(error) else in_short(error)[:200]
 
 
+def _check_address(address: str) -> None:
+    """An error where no scheduler can be at this address, before a client is half made."""
+    from distributed import comm
+
+    shown = without_secrets(address)
+    try:
+        scheme, place = comm.parse_address(address)
+        comm.parse_host_port(place)
+    except ValueError:
+        raise OptionError(f"`dask` is {shown!r}, which is not an address; it looks like tcp://HOST:8786.") from None
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{one}://" for one in SCHEMES)
+        raise OptionError(f"`dask` is {shown!r}; the address of a scheduler begins with {known}.")
+
+
+def _client_at(address: str) -> Any:
+    """A client of the scheduler at this address."""
+    import distributed
+
+    class Client(distributed.Client):
+        """A client that did not come about has nothing to close, and does not try when it is thrown away."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            try:
+                super().__init__(*args, **options)
+            except BaseException:
+                self.status = "closed"
+                raise
+
+    try:
+        return Client(address, timeout=ANSWERS_WITHIN, set_as_default=False)
+    except OSError:
+        raise ClusterError(
+            f"no Dask scheduler answers at {without_secrets(address)} within {ANSWERS_WITHIN:.0f} seconds. Check the "
+            "address, and that the scheduler runs and can be reached from here."
+        ) from None
+    except Exception as error:  # of the protocol: certificates that are not there, for instance
+        reason = in_short(error).replace("`", "'")  # what is in backticks would be taken for an option of ours
+        raise ClusterError(
+            f"no connection to a Dask scheduler at {without_secrets(address)}: {reason}. Check the address, and Dask's "
+            "settings of this machine."
+        ) from None
+
+
 def connect(where: Any) -> DaskEngine:
     """The engine of a cluster: a client, or the address of a scheduler, whose connection ends with `close()`."""
     try:
@@ -307,18 +352,8 @@ def connect(where: Any) -> DaskEngine:
         return DaskEngine(where)
     if not isinstance(where, str) or not where.strip():
         raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client or 'tcp://HOST:PORT'.")
-    try:
-        distributed.comm.parse_host_port(distributed.comm.parse_address(where)[1])  # before a client is half made
-        client = distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
-    except ValueError as error:
-        raise OptionError(
-            f"`dask` is {where!r}, which is not an address ({_said(error)}); it looks like tcp://HOST:8786."
-        ) from None
-    except OSError:
-        raise ClusterError(
-            f"no Dask scheduler answers at {where} within {ANSWERS_WITHIN:.0f} seconds. Check the address, and that "
-            "the scheduler runs and can be reached from here."
-        ) from None
+    _check_address(where)
+    client = _client_at(where)
     try:
         engine = DaskEngine(client)
     except BaseException:

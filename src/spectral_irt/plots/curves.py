@@ -18,7 +18,7 @@ from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
 from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.labels import all_shown, as_is, shown
-from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, note, unit, whole_ticks
+from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, load_matplotlib, note, unit, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
 
@@ -280,6 +280,7 @@ def dress_small(ax: Axes, *, shares: bool = True) -> None:
 def sheet_of(every: Sequence[Any], title: str, x: str, y: str, *, names: float = 0.0) -> Figure:
     """Displays of many items, small, on one sheet over the same abilities; so many inches are free beside each for
     names. One legend stands for all where they have the same lines."""
+    load_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats
-from spectral_irt.plots.style import INK, SMALL, root_of
+from spectral_irt.plots.style import INK, SMALL, load_matplotlib, root_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +59,7 @@ def as_is() -> dict[str, Any]:
 
 @cache
 def _families() -> tuple[str, ...]:
+    load_matplotlib()
     from matplotlib.font_manager import fontManager
 
     there = set(fontManager.get_font_names())

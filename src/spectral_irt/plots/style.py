@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +28,25 @@ BARS = (15, 36)  # of people by ability: fewest where they are equal, most
 POINTS = 1_500  # marks beyond which they are shown by density
 
 
+def load_matplotlib() -> None:
+    """Import matplotlib, whatever MPLBACKEND says: a picture here needs no window, and matplotlib cannot be imported
+    where the environment names a backend that it does not know."""
+    if "matplotlib" in sys.modules:
+        return
+    backend = os.environ.pop("MPLBACKEND", "")
+    try:
+        import matplotlib
+    finally:
+        if backend:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend  # as matplotlib does it
+
+
 def new_axes(width: float = 6.4, height: float = 4.6) -> Axes:
     """Axes of a figure of their own, in inches; no window and no global state are needed."""
+    load_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

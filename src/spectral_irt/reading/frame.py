@@ -4,10 +4,14 @@ a whole number written the plain way: "7" does, "007" keeps all of them text."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,6 +121,37 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextMana
         return f"{name} cannot be read: {printable(in_short(error).split(': Error {')[0])}. {how}"
 
     return retold((pl.exceptions.PolarsError, OSError, UnicodeError), sentence)
+
+
+_STDERR = threading.Lock()  # the number of a stream belongs to the whole process
+
+
+@contextmanager
+def without_panic_messages() -> Iterator[None]:
+    """A panic of polars is an exception, and also pages about its source on stderr, which are not for people. What else
+    comes to stderr meanwhile is shown afterwards."""
+    with _STDERR, tempfile.TemporaryFile() as kept:
+        try:
+            sys.stderr.flush()
+            stderr = os.dup(2)
+        except (AttributeError, OSError, ValueError):  # there is none
+            yield
+            return
+        try:
+            os.dup2(kept.fileno(), 2)
+            yield
+        except pl.exceptions.PanicException:
+            kept.seek(0)
+            kept.truncate()
+            raise
+        finally:
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+            os.dup2(stderr, 2)
+            kept.seek(0)
+            if said := kept.read():
+                os.write(stderr, said)
+            os.close(stderr)
 
 
 def check_header(source: str, names: Sequence[str], where: str) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
 from spectral_irt.errors import ReadError
 from spectral_irt.reading import frame
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import DAMAGED, HEAD_COLUMNS, HEAD_ROWS, Pieces, Table, by_position, polars_errors_named
+from spectral_irt.reading.frame import (
+    DAMAGED,
+    HEAD_COLUMNS,
+    HEAD_ROWS,
+    Pieces,
+    Table,
+    by_position,
+    polars_errors_named,
+    without_panic_messages,
+)
 
 ELSEWHERE = (
     "Check the address, and the credentials, which polars takes from the environment (AWS_ACCESS_KEY_ID and the like) "
@@ -23,9 +33,14 @@ WINDOWS, WINDOW_ROWS, LONG = 16, 1 << 18, 1 << 22
 PIECES, LEAST_ROWS = 32, 75_000
 
 
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as opened:
+        return opened.read(6)
+
+
 def open_table(file: File) -> Table:
     remedy = DAMAGED if file.uri is None else ELSEWHERE
-    with polars_errors_named(file.name, remedy):
+    with polars_errors_named(file.name, remedy), without_panic_messages():
         n_own = None
         if file.uri is not None:
             lazy = pl.scan_parquet(file.uri) if file.family == "parquet" else pl.scan_ipc(file.uri)
@@ -35,7 +50,7 @@ def open_table(file: File) -> Table:
             # Folders above the file, such as year=2024, are columns of text.
             folders = {part.split("=")[0]: pl.String for part in path.parent.parts if "=" in part}
             lazy = pl.scan_parquet(path, glob=False, hive_partitioning=bool(folders), hive_schema=folders or None)
-        elif file.path.open("rb").read(6) == b"ARROW1":
+        elif _first_bytes(file.path).startswith(b"ARROW1"):
             lazy = pl.scan_ipc(file.path, glob=False)
         else:  # the stream format, which has no directory and must be read in one go
             lazy = pl.read_ipc_stream(file.path).lazy()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
 from spectral_irt.plots.base import Display
+from spectral_irt.plots.style import load_matplotlib
 from spectral_irt.tables import Columns, guarded, plain
 from spectral_irt.text import Words, number, printable, rounded, short
 
@@ -222,6 +223,7 @@ class ReportData:
 def picture(drawn: Display | Figure, alt: str, caption: str = "") -> Picture:
     """A display, or a figure, as a picture of the page: SVG with its words as text, in an address of its own, so that
     nothing in it can run. Its background is the page's: dark pages can show it too."""
+    load_matplotlib()
     import matplotlib
 
     figure: Any = drawn.plot().figure if isinstance(drawn, Display) else drawn

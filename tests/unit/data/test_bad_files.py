@@ -409,3 +409,40 @@ def test_a_header_of_more_columns_than_are_read(tmp_path):
     (tmp_path / "commas.csv.gz").write_bytes(gzip.compress(b"," * 3_000_000 + b"\n1,0\n"))
     with pytest.raises(ReadError, match=r"the header has 3,000,001 columns, and at most 1,000,000 .* long table"):
         read(tmp_path / "commas.csv.gz")
+
+
+def arrow_file(path, *columns):
+    """An Arrow file with these columns beside the labels of persons; names may be repeated."""
+    arrow = pytest.importorskip("pyarrow")
+    arrays = [arrow.array(["a", "b", "c", "d"]), *(values for _, values in columns)]
+    table = arrow.Table.from_arrays(arrays, names=["person", *(name for name, _ in columns)])
+    with arrow.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["run-end encoded", "a name twice", "interval", "union"])
+def test_a_file_that_polars_cannot_take_leaves_one_sentence(tmp_path, capfd, kind):
+    """And nothing on stderr: a panic would print pages about its source."""
+    arrow = pytest.importorskip("pyarrow")
+    plain = arrow.array([1, 0, 1, 0])
+    runs = arrow.RunEndEncodedArray.from_arrays(arrow.array([2, 4], arrow.int32()), arrow.array([1, 0]))
+    places = arrow.array([0, 1, 0, 1], arrow.int8())
+    odd = {
+        "run-end encoded": ("q2", runs),
+        "a name twice": ("q1", plain),
+        "interval": ("q2", arrow.array([(1, 2, 3)] * 4, arrow.month_day_nano_interval())),
+        "union": ("q2", arrow.UnionArray.from_sparse(places, [plain, arrow.array(list("1010"))])),
+    }[kind]
+    said = complaint(arrow_file(tmp_path / "odd.arrow", ("q1", plain), odd))
+    assert said.startswith("odd.arrow cannot be read")
+    assert capfd.readouterr().err == ""
+    assert read(arrow_file(tmp_path / "plain.arrow", ("q1", plain), ("q2", plain))).n_items == 2
+
+
+def test_what_others_say_on_stderr_meanwhile_is_shown(capfd):
+    from spectral_irt.reading.frame import without_panic_messages
+
+    with without_panic_messages():
+        os.write(2, b"a word")
+    assert capfd.readouterr().err == "a word"

@@ -1,5 +1,6 @@
 """What goes wrong with a cluster is said in a sentence, and soon."""
 
+import gc
 import socket
 import sys
 import time
@@ -33,10 +34,20 @@ def test_without_the_extra(monkeypatch):
         connect("tcp://127.0.0.1:8786")
 
 
-@pytest.mark.parametrize("where", ["", 7, "one:two:three"])
+@pytest.mark.parametrize(
+    "where", ["", 7, "one:two:three", "ucx://x:1", "http://127.0.0.1:80", "xyz://ann:SECRET@h:1", "inproc://x"]
+)
 def test_no_address(where):
-    with pytest.raises(OptionError, match="`dask` is"):
+    with pytest.raises(OptionError, match="`dask` is") as caught:
         connect(where)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_client_that_did_not_come_about_leaves_no_traceback(capsys):
+    with pytest.raises(ClusterError, match="no connection"):
+        connect("tls://127.0.0.1:1")  # without certificates
+    gc.collect()
+    assert capsys.readouterr().err == ""
 
 
 def test_nobody_answers(monkeypatch, tmp_path, capsys):
