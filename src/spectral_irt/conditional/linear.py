@@ -21,7 +21,7 @@ from spectral_irt.errors import OptionError
 
 MOST_COLUMNS = 3000  # of a design beside its largest term
 ROWS = 20_000  # at a time
-ZERO = 1e-9  # of an eigenvalue, to the largest; of a direction, to its length
+ZERO = 1e-9  # of an eigenvalue, where columns have the length one
 
 
 def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
@@ -56,8 +56,12 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
     for start in range(0, n, ROWS):
         rows = a[start : start + ROWS].toarray() + b[start : start + ROWS] @ y
         system += rows.T @ rows
-    values, vectors = np.linalg.eigh(system)
-    x = vectors[:, values <= ZERO * max(values.max(initial=0.0), 1.0)]
+    # Columns of length one: whether a direction is open must not depend on the units of properties.
+    length = np.sqrt((a * a).sum(axis=0))
+    unit = np.where(length > 0, length, 1.0)
+    values, vectors = np.linalg.eigh(system / np.outer(unit, unit))
+    x = vectors[:, values <= ZERO] / unit[:, None]
+    x /= np.maximum(np.linalg.norm(x, axis=0), np.finfo(float).tiny)
     found = np.zeros((size, x.shape[1] + len(floating)))
     found[rest, : x.shape[1]] = x
     found[levels, : x.shape[1]] = (y @ x)[: len(levels)]

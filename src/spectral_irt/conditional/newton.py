@@ -42,7 +42,7 @@ MAX_EVALUATIONS = 30
 RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, until it changes by no more than 5%
 SETTLING = 10  # evaluations after which it stays as it is
 STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
-LONGEST = 2.0  # logits at once for one threshold: one with few answers may point much too far
+LONGEST = 2.0  # logits that a threshold may move at once: one with few answers may point much too far
 SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
 ROUGHLY = 0.05  # where several steps are taken, and each mends what the last one left
 CERTAIN = 1e12  # information on a threshold that is given
@@ -280,6 +280,22 @@ class Newton:
         )
         return self.leveled(step)
 
+    def moved(self, step: Floats) -> float:
+        """By how many logits a step moves the threshold that moves most."""
+        thresholds = step if self.design is None else self.design @ step
+        return float(np.abs(thresholds).max(initial=0.0))
+
+    def limited(self, step: Floats) -> Floats:
+        """A step of which no parameter moves a threshold by more than `LONGEST`, and that moves no part as a whole. A
+        step that moves no threshold so far stays as it is, whatever the unit of a parameter."""
+        if self.moved(step) <= LONGEST:
+            return step
+        if self.design is None:
+            return self.leveled(np.clip(step, -LONGEST, LONGEST))
+        reach = np.abs(self.design).max(axis=0).toarray()
+        bound = np.divide(LONGEST, reach, out=np.zeros(len(step)), where=reach > 0)
+        return self.leveled(np.clip(step, -bound, bound))
+
     def leveled(self, v: Floats) -> Floats:
         """v without what moves all thresholds of a floating part alike; one vector, or the columns of a matrix."""
         if self.design is None:
@@ -354,20 +370,20 @@ def newton(
             speed.forget()
             step = step / 2
             eta = eta - step
-            if np.abs(step).max() < SHORTEST:
+            if here.moved(step) < SHORTEST:
                 break
             continue
         accepted = here, gain
-        step = np.clip(full, -LONGEST, LONGEST)
+        step = here.limited(full)
         move = float(np.max(np.abs(step) * np.sqrt(here.diagonal), initial=0.0))
         share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
         if k >= settled:
-            step = np.clip(speed.next(eta, eta + full) - eta, -LONGEST, LONGEST)
+            step = here.limited(speed.next(eta, eta + full) - eta)
         eta, last_move = eta + step, move
         if k == 1 and fixed is None and design is None and not likelihood.fine and point.tables is not None:
             from spectral_irt.conditional.table_sums import far_items  # where there are many answers
 
-            eta = far_items(point, eta, step, prior)
+            eta = centered_within(far_items(point, eta, step, prior), floating)
         tell(f"conditional likelihood: Newton step {k}, {move:.2f} SE at most")
         if tol is None and move * share < close:
             break
@@ -384,7 +400,7 @@ def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Fl
     now, before = here.point.loglik, accepted[0].point.loglik
     if np.isfinite(now) and not (here.prior or here.ridge):
         return now < before - ROUNDING * abs(before)
-    return gain > 2 * accepted[1] and bool(np.abs(step).max() > 1e-3)
+    return gain > 2 * accepted[1] and here.moved(step) > 1e-3
 
 
 def _aimed(here: Newton, likelihood: Likelihood) -> tuple[Newton, Floats, float]:
@@ -393,7 +409,7 @@ def _aimed(here: Newton, likelihood: Likelihood) -> tuple[Newton, Floats, float]
     for _ in range(RENEWALS if settling else 1):
         pulled = here.pull()
         step = here.solve(pulled, SOLVED if likelihood.fine or here.point.layout.binary else ROUGHLY)
-        there = here.eta + np.clip(step, -LONGEST, LONGEST)
+        there = here.eta + here.limited(step)
         if settling and here.ridge:
             ridge = here.ridge.renewed(there, here.matrix.diagonal())
             renewed, change = replace(here, ridge=ridge), here.ridge.distance(ridge)

@@ -33,6 +33,7 @@ from spectral_irt.text import listed
 Groups = Mapping[Any, Any] | Sequence[Any] | None
 ITEMS = "items"  # the term of the items' thresholds
 INTERACTION = ":"
+SAME_VALUE = 1e-13  # of the largest value of a property: what differs by less are equal numbers, rounded
 
 
 class Factor(NamedTuple):
@@ -144,6 +145,13 @@ def property_numbers(values: Sequence[Any]) -> Floats | None:
         return None
 
 
+def without_mean(values: Floats) -> Floats:
+    """Values less their mean; zero where they differ by no more than rounding."""
+    size = float(np.abs(values).max(initial=0.0))
+    centered = values / size - np.mean(values / size) if size > 0 else values
+    return size * np.where(np.abs(centered) > SAME_VALUE, centered, 0.0)
+
+
 def design_of_properties(responses: Responses, properties: Mapping[str, Mapping[Any, Any]]) -> DesignMatrix:
     """The design of items that are as hard as their properties say: a term for each, whatever it is called."""
     terms = [(Factor("property", name),) for name in properties]
@@ -186,6 +194,7 @@ class DesignMatrix:
         self.place = self.real.first[facets.item][self.layout.item] + self.layout.level - 1
         self.terms: list[Term] = []
         self.matrix = sparse.csr_array((self.layout.n_entries, 0))
+        self.unit = np.empty(0)  # of each column, in the unit of its property: the effect of that is eta / unit
         items_alone = (Factor("items", ITEMS),)
         for factors in terms:
             if factors == items_alone and not scale:  # a column for each threshold of the items
@@ -216,11 +225,16 @@ class DesignMatrix:
             both, code = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
             labels, code = Facets((), levels, both).labels(), code.ravel()
         block = sparse.eye_array(len(labels), format="csr")[code[self.layout.item]]
+        unit = 1.0
         if numbers:
-            block = sparse.diags_array(np.prod(numbers, axis=0)[self.layout.item]) @ block
+            values = np.prod(numbers, axis=0)
+            if len(factors) == 1:  # a shift of all thresholds alike changes nothing but digits
+                values = without_mean(values)
+            unit = float(np.abs(values).max(initial=0.0)) or 1.0
+            block = sparse.diags_array((values / unit)[self.layout.item]) @ block
         weight = None if numbers or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
         name = INTERACTION.join(factor.name for factor in factors)
-        self._append(name, factors, labels, block, weight=weight)
+        self._append(name, factors, labels, block, weight=weight, unit=unit)
 
     def _columns_of(self, factor: Factor) -> tuple[NDArray[Any], Ints, Floats | None]:
         """The levels of a factor and the level of each virtual item; a property in numbers has one, and values."""
@@ -277,9 +291,11 @@ class DesignMatrix:
         block: Any,
         level: Any = None,
         weight: Any = None,
+        unit: float = 1.0,
     ) -> None:
         start = self.matrix.shape[1]
         self.matrix = sparse.hstack([self.matrix, block], format="csr")
+        self.unit = np.append(self.unit, np.full(block.shape[1], unit))
         self.terms.append(Term(name, factors, labels, slice(start, self.matrix.shape[1]), level, weight))
 
     def _anchor(self, name: str, known: Mapping[Any, float]) -> None:
@@ -294,8 +310,9 @@ class DesignMatrix:
         absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
         if absent:
             raise OptionError(f"anchors of {name!r} name levels that the answers do not have: {listed(absent)}.")
-        self.fixed[term.columns.start + place] = True
-        self.value[term.columns.start + place] = [float(number) for number in known.values()]
+        columns = term.columns.start + place
+        self.fixed[columns] = True
+        self.value[columns] = self.unit[columns] * [float(number) for number in known.values()]
 
     def of_columns(self, what: Callable[[Term], Any]) -> NDArray[Any]:
         """What is to be said of each term, for every column."""

@@ -229,7 +229,9 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     found = design_fit(rest, made, regularization=0, se="information")
     beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
     own = made.terms[: len(names)]
-    effect, se = (values[: own[-1].columns.stop] for values in (found.eta, found.se))
+    last = own[-1].columns.stop
+    effect = found.effect[:last]
+    se = found.effect_se[:last]
     with np.errstate(divide="ignore", invalid="ignore"):
         z = effect / se
     about = np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own])
@@ -267,7 +269,9 @@ def _ridge(
     """
     a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
-    passed, most = a.T @ passed_counts(responses), a.T @ met[layout.item]
+    meets = abs(a).sign()  # a property in numbers says by how much, not whether
+    passed = meets.T @ passed_counts(responses)
+    most = meets.T @ met[layout.item]
     plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
     tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
@@ -323,6 +327,15 @@ class DesignResult:
     tied: Mask
     found: Newton
     stretch: float  # that was taken back
+
+    @property
+    def effect(self) -> Floats:
+        """The parameters in the units of the properties that they multiply."""
+        return self.eta / self.design.unit
+
+    @property
+    def effect_se(self) -> Floats:
+        return self.se / self.design.unit
 
     def facet(self, name: str) -> Columns:
         """What was found about a facet."""
@@ -417,8 +430,8 @@ class DesignResult:
             "term": of_columns(lambda term: term.name),
             "level": of_columns(lambda term: term.labels),
             "threshold": of_columns(lambda term: 0 if term.level is None else term.level),  # of items alone
-            "effect": self.eta,
-            "se": self.se,
+            "effect": self.effect,
+            "se": self.effect_se,
         }
         return Estimate(
             self.design.matrix @ self.eta,

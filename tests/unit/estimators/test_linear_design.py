@@ -50,8 +50,8 @@ def test_properties_of_items_are_those_of_erm():
     theirs, responses = gold.said("lltm12"), si.read(gold.HERE / "lltm12.csv")
     properties = {name: dict(zip(responses.items, values, strict=True)) for name, values in theirs["design"].items()}
     estimate, found = fitted(responses, LinearDesign("a + b + c", properties), se="information")
-    np.testing.assert_allclose(found.eta, theirs["eta"], atol=1e-5)
-    np.testing.assert_allclose(found.se, theirs["se"], atol=1e-5)
+    np.testing.assert_allclose(found.effect, theirs["eta"], atol=1e-5)
+    np.testing.assert_allclose(found.effect_se, theirs["se"], atol=1e-5)
     assert estimate.loglik == pytest.approx(theirs["loglik"], abs=1e-5)
     explained = explain_items(responses, properties)
     assert explained.effects["property"].tolist() == ["a", "b", "c"]
