@@ -27,6 +27,7 @@ LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
+EIGEN_ROWS = 1_000  # up to so many all eigenvectors of a matrix cost less than a second
 LARGE = 500  # rows from which on the inverse of a positive definite matrix is worth a way of its own
 
 
@@ -126,6 +127,18 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
     full: Any = matrix + c * shift
     large = m > LARGE and np.array_equal(full, full.T)
     return (_by_cholesky(full) if large else np.linalg.inv(full)) - shift / c
+
+
+def largest_eigenvectors(matrix: Floats, *, most: int) -> tuple[Floats, Floats]:
+    """Up to so many of the largest eigenvalues of a symmetric matrix, and their vectors as columns."""
+    if len(matrix) <= EIGEN_ROWS:
+        values, vectors = np.linalg.eigh(matrix)
+        return values[-most:], vectors[:, -most:]
+    from scipy.sparse.linalg import eigsh
+
+    start = np.random.default_rng(0).standard_normal(len(matrix))  # the same result every time
+    values, vectors = eigsh(matrix, k=most, which="LA", v0=start)
+    return values, vectors
 
 
 def _by_cholesky(matrix: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from spectral_irt import AnchoredRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior
-from spectral_irt.conditional.errors import too_regular
+from spectral_irt.conditional.errors import missing_spread
 from spectral_irt.conditional.newton import Likelihood, newton
 from spectral_irt.errors import OptionError
 
@@ -106,7 +106,8 @@ def test_people_of_little_weight_are_not_too_regular():
     prior = Prior(responses.thresholds, near, 0.0, np.zeros(0), False)
     start = data.difficulty - data.difficulty.mean()
     found = newton(Likelihood(responses, start, weights=weights), start, prior=prior)
-    lacking = too_regular(found, found.point.score_gram().diagonal()) / np.asarray(found.noise)
+    observed = found.point.score_gram().diagonal()[:, None, None]
+    lacking = missing_spread(found, observed)[:, 0, 0] ** 2 / np.asarray(found.noise)
     assert np.max(lacking) < 0.35  # by chance; without regard to the weights 0.8
     errors = SpectralRasch(regularization=1.0).fit(responses, weights=weights).se_
     alone = SpectralRasch(regularization=1.0).fit(Responses.from_wide(table[:300])).se_

@@ -12,18 +12,18 @@ slope and noise of its equation at that place: off by three logits, those at the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.information import PeopleRows, by_blocks, from_levels
+from spectral_irt.conditional.information import PeopleRows, block_diagonal, blocks_of, by_blocks, from_levels
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.numerics import centered_inverse
+from spectral_irt.numerics import centered_inverse, largest_eigenvectors
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 FEW_PROBES, FAST = 20, 0.6  # of several thresholds, where the chain mixes faster than this: the correction is small
@@ -31,6 +31,9 @@ CLOSE = 1e-2  # how well each is solved
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
 SETTLED = 1e-6  # logits
 FARTHEST = 30.0  # logits: farther is nowhere
+WEAK = 0.1  # of its information on single items: what people tell about a direction below this is a weak link
+RIDGE = 1e-10  # of the information on a threshold, where that on a contrast of two may be rounding
+MOST_WEAK_LINKS = 10  # directions that are looked at
 NOTHING = 1e-9  # of a score: the threshold was passed, or failed, for sure
 
 
@@ -52,11 +55,40 @@ class Matrices:
         bread = found.point.dense(single=single) if information is None else information
         meat = found.point.score_gram(single=single)
         if found.prior:
+            layout = found.point.layout
             penalty, pull = found.prior.dense()
-            lacking = np.sqrt(too_regular(found, np.diag(meat)))
-            meat = meat + pull + lacking[:, None] * bread * lacking
+            missing = block_diagonal(layout, missing_spread(found, blocks_of(layout, meat)))
+            meat = meat + pull + missing @ (missing @ bread).T
             bread = bread + penalty
         return cls(bread, meat, free_inverse(found, bread), single)
+
+    def across_weak_links(self, layout: Thresholds, expected: Floats) -> Matrices:
+        """With M not below what is `expected` of it, along directions that move groups of items against each other and
+        that few people inform on: from few scores one cannot tell how they spread, and the sandwich is too small.
+
+        Such a direction v has v'Hv below `WEAK` times v'Bv, B the blocks of the items in H: each item by itself would
+        be known well. With V such v of H v = lambda B v, V'BV = 1, G = V'MV is compared with E = V' expected V: what
+        the eigenvalues of G, in units of E, are below one is added.
+        """
+        same_item = layout.item[:, None] == layout.item
+        free = np.flatnonzero(np.diag(self.inverse) > 0)
+        places = np.ix_(free, free)
+        blocks = np.where(same_item, self.bread, 0.0)[places]
+        root = np.linalg.cholesky(blocks + RIDGE * np.diag(np.diag(blocks)))
+        one_over_lambda, vectors = largest_eigenvectors(root.T @ self.inverse[places] @ root, most=MOST_WEAK_LINKS)
+        weak = vectors[:, one_over_lambda > 1 / WEAK]
+        if not weak.size:
+            return self
+        directions = np.linalg.solve(root.T, weak)
+        unit = np.linalg.cholesky(directions.T @ expected[places] @ directions)
+        observed = directions.T @ self.meat[places] @ directions
+        share, turned = np.linalg.eigh(np.linalg.solve(unit, np.linalg.solve(unit, observed).T))
+        turned = unit @ turned
+        lacking = (turned * np.maximum(1 - share, 0.0)) @ turned.T
+        pull = root @ weak  # BV: scores that are one along V, and nothing along the other directions
+        meat = self.meat.copy()
+        meat[places] += pull @ lacking @ pull.T
+        return replace(self, meat=meat)
 
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
@@ -143,14 +175,34 @@ def parameter_variance(
     return np.maximum(variance + np.mean(exact**2 - (rough[:, None] * b) ** 2, axis=1), 0.05 * variance)
 
 
-def too_regular(found: Newton, omega: Floats) -> Floats:
-    """The share of each threshold's information by which its people's answers are too regular to judge by. With few
-    answers, all alike, its sum of squared scores `omega` is far below its expectation, the information (times the
-    `noise` of weights). What is missing is made up for as far as the prior counts."""
+def missing_spread(found: Newton, observed: Floats) -> Floats:
+    """Blocks S of the items such that S H S is by how much their people's answers are too regular to judge by.
+
+    With few answers, all alike, sums of squared scores (`observed`, of each item, levels x levels) are far below what
+    is expected, the information D (times the `noise` of weights). What is missing is made up for as far as the prior
+    counts, along each eigenvector of D: beside a category that nobody used it is the contrast of two thresholds that
+    is too regular, and neither of them alone.
+    """
     assert found.prior is not None
-    told = found.point.information * found.noise
-    lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
-    return found.prior.counts * np.maximum(lacking, 0) * found.noise
+    layout = found.point.layout
+    noise = np.broadcast_to(found.noise, layout.n_entries)[layout.first][:, None]
+    counts = layout.table(found.prior.counts, 0.0)
+    if layout.binary:
+        told, vectors = found.point.own[:, 0], np.ones_like(found.point.own)
+    else:
+        told, vectors = np.linalg.eigh(found.point.own)
+    expected = told * noise
+    along = np.einsum("iku,ikl,ilu->iu", vectors, observed, vectors)
+    lacking = np.divide(expected - along, expected, out=np.zeros_like(along), where=expected > NOTHING)
+    counts_along = np.einsum("iku,ik->iu", vectors**2, counts)
+    size = np.sqrt(counts_along * np.clip(lacking, 0.0, 1.0) * noise)
+    return np.einsum("iku,iu,ilu->ikl", vectors, size, vectors)
+
+
+def roots_of(blocks: Floats) -> Floats:
+    """Symmetric square roots of blocks."""
+    values, vectors = np.linalg.eigh(blocks)
+    return np.einsum("iku,iu,ilu->ikl", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
 
 
 def centered(
@@ -183,18 +235,18 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
     layout, prior = found.point.layout, found.prior
     inverse, (shift, together) = found.inverse, _common_shift(found)
     meat, moved = found.point.score_sums(shift)
-    lacking = np.zeros(layout.n_entries)
+    missing = None
     if prior:
-        lacking = np.sqrt(too_regular(found, from_levels(layout, np.einsum("ikk->ik", meat))))
-        each = layout.table(lacking, 0.0)
-        meat = meat + prior.within(2) + each[:, :, None] * found.point.own * each[:, None, :]
-        moved = moved + prior.spread(shift) + lacking * (found.point @ (lacking * shift))
+        missing = missing_spread(found, meat)
+        meat = meat + prior.within(2) + missing @ found.point.own @ missing
+        through = found.point @ by_blocks(layout, missing, shift)
+        moved = moved + prior.spread(shift) + by_blocks(layout, missing, through)
     common, cross = shift @ moved, by_blocks(layout, inverse, moved)
     inner = inverse @ meat @ inverse
     variance = from_levels(layout, np.einsum("ikk->ik", inner)) + together * (2 * cross + common)
     location = inner.sum(axis=(1, 2)) / layout.max_score**2 + layout.mean(together) * (2 * layout.mean(cross) + common)
     if method == "multiplier":
-        exact, rough = _probed(found, lacking, shift, together, contraction, seed)
+        exact, rough = _probed(found, missing, shift, together, contraction, seed)
         variance = np.maximum(variance + np.mean(exact**2 - rough**2, axis=1), 0.05 * variance)
         mean = [np.stack([layout.mean(column) for column in one.T], axis=1) for one in (exact, rough)]
         location = np.maximum(location + np.mean(mean[0] ** 2 - mean[1] ** 2, axis=1), 0.05 * location)
@@ -214,14 +266,15 @@ def _common_shift(found: Newton) -> tuple[Floats, Floats]:
 
 
 def _probed(
-    found: Newton, lacking: Floats, shift: Floats, together: Floats, contraction: float, seed: int
+    found: Newton, missing: Floats | None, shift: Floats, together: Floats, contraction: float, seed: int
 ) -> tuple[Floats, Floats]:
     """Solutions for random b with covariance M, and what the rough inverse makes of these b."""
     layout, prior = found.point.layout, found.prior
     probes = FEW_PROBES if contraction < FAST and not layout.binary else PROBES
     noise = np.random.default_rng(seed)
     b = found.point.signed_scores(seed, probes)
-    b += (lacking * np.sqrt(found.point.information))[:, None] * noise.standard_normal(b.shape)
+    if missing is not None:
+        b += by_blocks(layout, missing @ roots_of(found.point.own), noise.standard_normal(b.shape))
     if prior:
         b += prior.draw(noise, probes)
     if found.fixed is not None:

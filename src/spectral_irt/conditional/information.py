@@ -400,6 +400,17 @@ def block_diagonal(layout: Thresholds, blocks: Floats) -> Matrix:
     return sparse.csr_array((blocks[item, one, other], places), shape=(n, n))
 
 
+def blocks_of(layout: Thresholds, matrix: Floats) -> Floats:
+    """The blocks of the items of a matrix, thresholds x thresholds; 0 for levels that an item does not have."""
+    if layout.binary:
+        return np.diag(matrix)[:, None, None]
+    level = np.arange(layout.widest)
+    inside = level < layout.max_score[:, None]
+    place = np.where(inside, layout.first[:, None] + level, 0)
+    both = inside[:, :, None] & inside[:, None, :]
+    return np.where(both, matrix[place[:, :, None], place[:, None, :]], 0.0)
+
+
 def to_levels(layout: Thresholds, v: Floats) -> Floats:
     """Thresholds (x columns) -> levels x items (x columns); 0 for levels that an item does not have."""
     if layout.binary:

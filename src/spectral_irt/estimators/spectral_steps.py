@@ -288,6 +288,8 @@ def estimate(
         single = contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
         information = information_at(likelihood, found.point.beta, single=single)
         matrices = Matrices.of(found, information.matrix, single=single)
+        if contraction > SLOW:
+            matrices = matrices.across_weak_links(layout, expected_meat(likelihood, found, information.matrix))
         matrix = matrices.covariance(method == "dense")
     elif method != "none":
         errors, location = standard_errors(found, method, contraction, seed)
@@ -336,6 +338,15 @@ def estimate(
         contraction=contraction,
     )
     return made if known is None else known.beside(made, fit, found, matrices)
+
+
+def expected_meat(likelihood: Likelihood, found: Newton, information: Floats) -> Floats:
+    """What the sum over people of their squared scores is under the model: the information, each person counting by the
+    square of their weight."""
+    if likelihood.weights is None:
+        return information
+    squared = Likelihood(likelihood.responses, found.point.beta, weights=likelihood.weights**2)
+    return information_at(squared, found.point.beta).matrix
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
