@@ -143,13 +143,23 @@ def largest_eigenvectors(matrix: Floats, *, most: int) -> tuple[Floats, Floats]:
 
 def _by_cholesky(matrix: Any) -> Any:
     """The inverse of a symmetric matrix; of a positive definite one in half the time."""
+    inverse = positive_inverse(matrix, least=0.0)
+    return np.linalg.inv(matrix) if inverse is None else inverse
+
+
+def positive_inverse(matrix: Floats, least: float = 1e-12) -> Floats | None:
+    """The inverse of a symmetric positive definite matrix, of which the lower half is read; None where it is none, or a
+    pivot is below the share `least` of the largest."""
     from scipy.linalg import lapack  # slow to import: only a large matrix is worth it
 
     factor, failed = lapack.dpotrf(matrix, lower=1)
-    if failed:  # not positive definite
-        return np.linalg.inv(matrix)
-    lower = lapack.dpotri(factor, lower=1)[0]
-    return lower + np.tril(lower, -1).T
+    pivots = np.diag(factor) ** 2
+    if failed or not pivots.min(initial=np.inf) >= least * pivots.max(initial=0.0):
+        return None
+    lower: Floats = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+    upper = np.triu_indices(len(lower), 1)
+    lower[upper] = lower.T[upper]
+    return lower
 
 
 def variances(b: sparse.csr_array, covariance: Floats) -> Floats:

@@ -45,14 +45,26 @@ def parts_before(
 ) -> Ints:
     """Which items of a bank people link, numbered; -1 for those that nothing is known of. Without a matrix, items whose
     standard error is infinite (`loose`) go by their group, and all others are one part."""
-    from scipy.sparse.csgraph import connected_components
-
     if information.ndim == 3:
         return np.where(known, np.where(loose, 1 + group, 0), -1)
     shared = information != 0
     if not layout.binary:
         shared |= layout.item[:, None] == layout.item
-    return np.where(known, connected_components(sparse.csr_array(shared), directed=False)[1][layout.first], -1)
+    return np.where(known, _linked_rows(shared)[layout.first], -1)
+
+
+def _linked_rows(shared: NDArray[np.bool_]) -> Ints:
+    """Connected parts of a symmetric matrix, numbered by their first row. Each row is looked at once: of a full matrix
+    that is quicker than making it sparse."""
+    part = np.full(len(shared), -1)
+    for first in range(len(shared)):
+        if part[first] >= 0:
+            continue
+        reached = np.array([first])
+        while len(reached):
+            part[reached] = first
+            reached = np.flatnonzero(shared[reached].any(axis=0) & (part < 0))
+    return np.unique(part, return_inverse=True)[1]
 
 
 def numbered_from(scale: NDArray[np.bool_], parts: Ints) -> Ints:

@@ -311,15 +311,23 @@ class Posterior:
             full = inverse @ meat @ inverse
             return from_levels(layout, np.einsum("ikk->ik", full)), full.sum(axis=(1, 2)) / layout.max_score**2
         chosen = np.flatnonzero(~self.fixed)
-        bread, meat = (m + each for each in self.prior.dense())
         square = np.ix_(chosen, chosen)
+        bread, lacking = m, None
+        if self.prior.counts.any():
+            # Of the sandwich B^-1 (M + pull) B^-1 with B = M + penalty: B^-1 less what a prior that fades lacks.
+            penalty, pull = self.prior.dense()
+            bread = m + penalty
+            lacking = (penalty - pull)[square]
         inverse = centered_inverse(bread[square], self.floating[chosen])
         out = np.zeros(len(m))
         if layout.binary:
-            out[chosen] = np.maximum(((inverse @ meat[square]) * inverse).sum(axis=1), 0)
+            out[chosen] = np.diag(inverse)
+            if lacking is not None:
+                out[chosen] -= ((inverse @ lacking) * inverse).sum(axis=1)
+            out = np.maximum(out, 0)
             return out, out
         full = np.zeros_like(m)
-        full[square] = inverse @ meat[square] @ inverse
+        full[square] = inverse if lacking is None else inverse - inverse @ lacking @ inverse
         full = centered_on_parts(full, 1 / layout.max_score[layout.item], self.floating)
         by_item = np.add.reduceat(np.add.reduceat(full, layout.first, axis=0), layout.first, axis=1)
         return np.maximum(np.diag(full), 0), np.maximum(np.diag(by_item), 0) / layout.max_score**2

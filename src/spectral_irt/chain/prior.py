@@ -292,8 +292,10 @@ class LocationPrior:
 
     def dense(self) -> tuple[Floats, Floats]:
         """P and the covariance of its pull, m x m each."""
-        scaled = self.neighbors.dense() * self._per_other  # L D^-1
-        return self.alpha * (scaled * self.fade) @ scaled.T, self.alpha * (scaled * self.fade**2) @ scaled.T
+        acts = self.fade > 0
+        fade = self.fade[acts]
+        scaled = self.neighbors.dense()[:, acts] * self._per_other[acts]  # L D^-1
+        return self.alpha * (scaled * fade) @ scaled.T, self.alpha * (scaled * fade**2) @ scaled.T
 
 
 def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
@@ -383,13 +385,15 @@ class Prior:
         """The penalty's matrix and the covariance of its pull."""
         if self.layout.binary and self.location:
             return self.location.dense()
-        a = self.average.toarray()
-        q = self.deviation(np.eye(self.layout.n_entries))
-        penalty, pull = (self.alpha * (q * fade) @ q for fade in (self.fade, self.fade**2))
+        acts = self.fade > 0
+        fade = self.fade[acts]
+        q = self.deviation(np.eye(self.layout.n_entries)[:, acts])  # columns of a symmetric matrix
+        penalty, pull = (self.alpha * (q * power) @ q.T for power in (fade, fade**2))
         if self.location is None:
             return penalty, pull
+        a = self.average
         own, its_pull = self.location.dense()
-        return penalty + a.T @ own @ a, pull + a.T @ its_pull @ a
+        return penalty + a.T @ (a.T @ own.T).T, pull + a.T @ (a.T @ its_pull.T).T
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""

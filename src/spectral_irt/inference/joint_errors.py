@@ -12,12 +12,16 @@ are connected by few items the errors have more in common than that, and only a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.block import Floats
+from spectral_irt.numerics import positive_inverse
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,8 @@ class JointErrors:
 
     def around(self, w: Floats) -> Floats:
         """Variance of e_i - w' e for every i: of errors around a weighted mean, where w adds to one."""
-        return np.maximum(self.variance - 2 * self.times(w) + self.of(w), 0.0)
+        with_mean = self.times(w)
+        return np.maximum(self.variance - 2 * with_mean + max(float(w @ with_mean), 0.0), 0.0)
 
     def __add__(self, other: JointErrors) -> JointErrors:
         """Of the difference, or the sum, of two independent calibrations."""
@@ -114,43 +119,98 @@ class JointErrors:
         w[group, np.arange(len(group))] = (1 / np.bincount(group))[group]
         return JointErrors(w**2 @ self.own, w @ self.common, None if self.matrix is None else w @ self.matrix @ w.T)
 
-    def disagreement(self, values: ArrayLike) -> tuple[float, int]:
+    def disagreement(self, values: ArrayLike, chosen: Mask | None = None) -> tuple[float, int]:
         """Cochran's Q of values that should be equal but for these errors, and its degrees of freedom.
 
-        The smallest (x - c 1)' V^-1 (x - c 1) over all c, where a common error of all drops out. NaN and 0 where
-        nothing is known of the errors.
+        The smallest (x - c 1)' V^-1 (x - c 1) over all c, where a common error of all drops out; of the `chosen` values
+        alone, if not of all. NaN and 0 where nothing is known of the errors.
         """
         x = np.asarray(values, dtype=float)
-        k = len(x)
-        if k < 2 or not self.variance.any():
+        part = np.ones(len(x), dtype=bool) if chosen is None else chosen
+        k = int(part.sum())
+        if k < 2 or not self.variance[part].any():
             return float("nan"), 0
         if self.matrix is None:
-            if not (self.own > 0).all():
+            if not (self.own[part] > 0).all():
                 return float("nan"), 0
-            weight = 1 / self.own
-            return float(weight @ (x - weight @ x / weight.sum()) ** 2), k - 1
-        apart = x - x.mean()
+            weight = 1 / self.own[part]
+            return float(weight @ (x[part] - weight @ x[part] / weight.sum()) ** 2), k - 1
+        apart = np.where(part, x - x[part].mean(), 0.0)
         try:
-            statistic = float(apart @ np.linalg.solve(self._contrasts(), apart))
+            if self._shared is not None:
+                statistic = self._shared.statistic(apart, part)
+            else:
+                statistic = float(apart[part] @ np.linalg.solve(self._contrasts(part), apart[part]))
         except np.linalg.LinAlgError:
             return float("nan"), 0
         return (statistic, k - 1) if np.isfinite(statistic) and statistic >= 0 else (float("nan"), 0)
 
-    def precision(self) -> float:
-        """By how much Q grows, on average, for every unit of variance that is added to all values."""
+    def precision(self, chosen: Mask | None = None) -> float:
+        """By how much Q grows, on average, for every unit of variance that is added to all (`chosen`) values."""
+        part = np.ones(len(self.own), dtype=bool) if chosen is None else chosen
         if self.matrix is None:
-            weight = 1 / self.own
+            weight = 1 / self.own[part]
             return float(weight.sum() - (weight**2).sum() / weight.sum())
-        v = self._contrasts()
+        if self._shared is not None:
+            return self._shared.trace(part)
+        v = self._contrasts(part)
         return float(np.trace(np.linalg.inv(v)) - (len(v) + 1) / np.trace(v))  # without that of the common error
 
-    def _contrasts(self) -> Floats:
+    def _contrasts(self, chosen: Mask) -> Floats:
         """The covariance on contrasts, and on a common error of all, which drops out, the mean of its diagonal."""
         assert self.matrix is not None
-        v = self.matrix + np.diag(self.own)
+        v = self.matrix[np.ix_(chosen, chosen)] + np.diag(self.own[chosen])
         v = v - v.mean(axis=0)
         v = v - v.mean(axis=1)[:, None]
         return v + np.trace(v) / len(v) ** 2
+
+    @cached_property
+    def _shared(self) -> SharedPrecision | None:
+        """What tests of many parts have in common; None where the covariance has no inverse."""
+        assert self.matrix is not None
+        covariance = self.matrix + np.diag(self.own)
+        inverse = positive_inverse(covariance + np.trace(covariance) / len(covariance) ** 2)
+        return None if inverse is None else SharedPrecision(inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedPrecision:
+    """The inverse P of a covariance W to which a common error of all was added: Q of any part of the values follows
+    from it, without another inverse of that size.
+
+    Of the values U, the others R left out, the precision is G = W_UU^-1 = P_UU - P_UR P_RR^-1 P_RU. On contrasts, where
+    the common error drops out, it is G - G 1 1' G / (1' G 1).
+    """
+
+    inverse: Floats
+
+    @cached_property
+    def squared(self) -> Floats:
+        return self.inverse @ self.inverse
+
+    def statistic(self, apart: Floats, chosen: Mask) -> float:
+        """Cochran's Q of the chosen ones, the others being zero."""
+        ones = chosen.astype(float)
+        weight = self._times(ones, ~chosen)
+        return float(apart @ self._times(apart, ~chosen) - (weight @ apart) ** 2 / (weight @ ones))
+
+    def trace(self, chosen: Mask) -> float:
+        """Of the precision of the chosen ones on contrasts: tr G = tr P - tr(P_RR^-1 (P P)_RR)."""
+        left_out = np.flatnonzero(~chosen)
+        square = np.ix_(left_out, left_out)
+        of_rest = np.trace(np.linalg.solve(self.inverse[square], self.squared[square])) if len(left_out) else 0.0
+        ones = chosen.astype(float)
+        weight = self._times(ones, ~chosen)
+        return float(np.trace(self.inverse) - of_rest - weight @ weight / (weight @ ones))
+
+    def _times(self, v: Floats, left_out: Mask) -> Floats:
+        """G v; v is zero for those left out, and so is the product."""
+        image = self.inverse @ v
+        if left_out.any():
+            rows = self.inverse[left_out]
+            image -= np.linalg.solve(rows[:, left_out], image[left_out]) @ rows
+            image[left_out] = 0.0
+        return image
 
 
 ZERO = 1e-6  # logits: a mean below this is one that was set to zero

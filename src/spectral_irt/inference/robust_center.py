@@ -67,7 +67,7 @@ def robust_center(
         if test is not None and (new == used).all():
             break
         used = new
-        test = scatter(difference[used], errors.take(used), level, within=limit)
+        test = scatter(difference, errors, level, chosen=used, within=limit)
         if excess:
             beyond = 0.0 if test.p >= DOUBT else test.beyond
     assert test is not None
@@ -161,20 +161,24 @@ class Scatter:
     beyond: float
 
 
-def scatter(x: Floats, errors: JointErrors, level: float, *, within: float = np.inf) -> Scatter:
+def scatter(
+    x: Floats, errors: JointErrors, level: float, *, chosen: NDArray[np.bool_] | None = None, within: float = np.inf
+) -> Scatter:
     """Do these differ by more than their errors explain, and by how much: by moments, 0 unless Q is beyond chance.
 
-    `within`: these are the ones within so many standard errors, which look more alike than all do.
+    `chosen`: only these of them. `within`: they are the ones within so many standard errors, which look more alike than
+    all do.
     """
     inside = _variance_within(within)
-    k, (statistic, df) = len(x), errors.disagreement(x)
+    statistic, df = errors.disagreement(x, chosen)
     if not df:
-        unknown = not errors.variance.any() and k > 1
-        return Scatter(statistic, df, float("nan"), float(x.var(ddof=1)) / inside if unknown else 0.0)
+        part = np.ones(len(x), dtype=bool) if chosen is None else chosen
+        unknown = not errors.variance[part].any() and part.sum() > 1
+        return Scatter(statistic, df, float("nan"), float(x[part].var(ddof=1)) / inside if unknown else 0.0)
     p = float(chi2_tail(statistic, df))
     if p >= level:
         return Scatter(statistic, df, p, 0.0)
-    return Scatter(statistic, df, p, max((statistic / inside - df) / errors.precision(), 0.0))
+    return Scatter(statistic, df, p, max((statistic / inside - df) / errors.precision(chosen), 0.0))
 
 
 def _variance_within(limit: float) -> float:

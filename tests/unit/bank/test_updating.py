@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 from changed_bank import bank_of, changed
 from drawn import drawn
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.build import merged
+from spectral_irt.bank.components import parts_before
+from spectral_irt.bank.evidence import Posterior, Quadratic
 from spectral_irt.data import Responses
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import BankError
 
 CLOSE = 0.1  # standard errors, root mean square: an update is as good as a fit to all
@@ -282,3 +286,34 @@ def test_new_items_that_share_no_people_have_no_place(matrix):
     assert np.isinf(updated.se).tolist() == [False] * 6 + [True] * 4
     said = [finding for finding in updated.findings if finding.code == "prior_only"]
     assert "infinite" in said[0].sentence
+
+
+@pytest.mark.parametrize("people", [40, 400])
+def test_errors_under_a_prior_that_fades_are_the_sandwich(people):
+    """B^-1 (M + pull) B^-1 with B = M + penalty, by the whole matrices."""
+    responses = simulate.rasch(people, 12, design="sampled", p=0.4, seed=5).responses
+    bank = bank_of(responses)
+    kept, layout = bank.evidence, bank.calibration.layout
+    m, nobody = len(kept.matrix), np.zeros(12, dtype=bool)
+    state = Quadratic(bank.difficulty, kept.matrix, kept.prior_gradient, kept.prior_mean, np.ones(m))
+    here = Posterior(layout, state, None, bank.difficulty, (0.8, 0.0), ~nobody, nobody, np.zeros(12, dtype=int))
+    fade = here.location.fade
+    assert (people == 400) == (not fade.any())  # a prior that acts on some of them, or on none
+    penalty, pull = here.prior.dense()
+    inverse = np.linalg.pinv(kept.matrix + penalty)
+    np.testing.assert_allclose(here.variance()[0], np.diag(inverse @ (kept.matrix + pull) @ inverse), rtol=1e-8)
+    average = kept.matrix / np.diag(kept.matrix)  # L D^-1, of every item
+    np.testing.assert_allclose(penalty, 0.8 * (average * fade) @ average.T, atol=1e-10)
+
+
+def test_parts_of_a_matrix_are_its_connected_components():
+    rng = np.random.default_rng(4)
+    for links in (0, 10, 25, 60):
+        shared = np.zeros((40, 40), dtype=bool)
+        row, column = rng.integers(0, 40, (2, links))
+        shared[row, column] = shared[column, row] = True
+        parts = parts_before(
+            shared * 1.0, Thresholds.ones(40), np.zeros(40, int), np.ones(40, bool), np.zeros(40, bool)
+        )
+        other = connected_components(shared, directed=False)[1]
+        assert np.array_equal(parts[:, None] == parts, other[:, None] == other)

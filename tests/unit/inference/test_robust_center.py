@@ -54,6 +54,24 @@ def test_all_that_is_asked_of_them_equals_the_matrix(kinds):
     np.testing.assert_allclose(dense(kinds[4]), 2.25 * dense(kinds[1]))
 
 
+def test_a_part_of_the_values_is_tested_as_if_the_others_were_not_there(kinds):
+    rng = np.random.default_rng(3)
+    x, chosen = rng.normal(size=7), np.array([True, False, True, True, False, True, True])
+    center = np.eye(5) - 1 / 5
+    for errors in kinds:
+        part = center @ dense(errors)[np.ix_(chosen, chosen)] @ center
+        inverse = np.linalg.pinv(part)
+        statistic, df = errors.disagreement(x, chosen)
+        assert df == 4
+        assert statistic == pytest.approx(x[chosen] @ inverse @ x[chosen], rel=1e-9)
+        assert errors.precision(chosen) == pytest.approx(np.trace(inverse), rel=1e-9)
+    singular = np.diag([0.0, 0.0, 1.0, 2.0, 3.0])  # of all there is no inverse, of a part there is
+    part = np.array([False, True, True, True, True])
+    statistic, df = JointErrors.dense(singular).disagreement(x[:5], part)
+    inverse = np.linalg.pinv((np.eye(4) - 1 / 4) @ singular[1:, 1:] @ (np.eye(4) - 1 / 4))
+    assert (statistic, df) == (pytest.approx(x[1:5] @ inverse @ x[1:5]), 3)
+
+
 def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found():
     rng = np.random.default_rng(2)
     se = np.linspace(0.1, 0.3, 20)
