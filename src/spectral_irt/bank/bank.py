@@ -24,6 +24,7 @@ from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
+    from spectral_irt.bank.drift import Drift
     from spectral_irt.bank.linking import Link
 
 FEWEST_PEOPLE = 30  # with fewer the spread of abilities is anybody's guess
@@ -285,6 +286,25 @@ class Bank:
         from spectral_irt.bank.update import update
 
         return update(self, responses, repeats=repeats, threads=threads)
+
+    def drift(self, responses: Any) -> Drift:
+        """How far these responses put each item from where the bank has it: what `update` looks at before it adds them.
+
+        `table()` has a row for each item that the bank has measured: `item, n, displacement, se, z, p, p_adjusted,
+        drifted`, in logits, + is harder than in the bank. An item has drifted when that is significant after Holm and
+        0.3 logits or more. Items that are not in the bank are left out.
+
+        Examples
+        --------
+        >>> from spectral_irt import SpectralRasch, simulate
+        >>> responses = simulate.rasch(1000, 10, seed=1).responses
+        >>> first, second = responses.take_persons(range(500)), responses.take_persons(range(500, 1000))
+        >>> bool(Bank.from_fit(SpectralRasch().fit(first), first).drift(second).drifted.any())
+        False
+        """
+        from spectral_irt.bank.drift import drift
+
+        return drift(self, self._align(self._read(responses), ignore_unknown=True))
 
     def score(
         self,

@@ -1,13 +1,15 @@
-"""A bank after new answers, without the old ones.
+"""A bank after new responses, without the old ones.
 
 What the old data said is kept as a quadratic (`evidence.py`). Newton's method solves the equations of the conditional
-likelihood of all new answers together with it. The prior is that of calibrations.
+likelihood of all new responses together with it. The prior is that of calibrations. Before that the new responses are
+compared with the bank, item by item (`drift.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,14 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import components, groups_of, numbered_from, parts_before
+from spectral_irt.bank.drift import DRIFTED, NOTHING, Drift, drift
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, acted
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
@@ -29,20 +32,29 @@ from spectral_irt.errors import BankError, DesignError, check_option
 from spectral_irt.estimators.estimable import between_parts
 from spectral_irt.text import count, listed
 
+Mask = NDArray[np.bool_]
+
 REPEATS = ("error", "skip")
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
 WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
-OUTDATED = ("regularization", "weak_links", "new_items")
+OUTDATED = ("regularization", "weak_links", "new_items", DRIFTED)  # findings about the update before
+
+
+class Updated(NamedTuple):
+    """A bank after new responses, and how far these put its items from where it had them."""
+
+    bank: Bank
+    drift: Drift
 
 
 def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Bank:
-    """The bank after these answers; items it does not have are taken to be like those that their people met.
+    """The bank after these responses; items it does not have are taken to be like those that their people met.
 
     Parameters
     ----------
     responses : Responses, array or dataframe
-        New answers. At least one item must be of the bank.
+        New responses. At least one item must be of the bank.
     repeats : "error" or "skip"
         Data (of 30 people or more) that are in the bank already, as a whole: an error (default), or the bank comes back
         as it is. Single people are not recognized.
@@ -53,13 +65,22 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
     The scale stays: anchored items do not move, and without any the mean of the items that were on the scale is kept.
     Standard errors shrink as the information grows, each in the ratio it had to the model's before; that of items which
     share no people with the others, directly or through others, is infinite, and a finding names them.
+
+    A finding `drifted_items` names the items that the new responses put elsewhere than the bank, significantly after
+    Holm and by 0.3 logits or more: `Bank.drift` has the numbers. The new bank has these responses in it all the same;
+    do not save it if they are wrong.
     """
+    return updated(bank, responses, repeats=repeats, threads=threads).bank
+
+
+def updated(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Updated:
+    """The bank after these responses, and how far they put its items from where it had them; see `update`."""
     check_option("repeats", repeats, REPEATS)
     answers = bank._read(responses)
     dataset = DataSet.of(answers, "update")
     old = dataset.in_bank(bank)
     if old is not None and repeats == "skip":
-        return bank
+        return Updated(bank, NOTHING)
     if old is not None:
         dataset.refuse_again(old, "The bank is unchanged.")
     _check_usable(bank, answers)
@@ -69,7 +90,8 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
     )
     aligned = whole._align(answers)
     job = _Job(whole, aligned if threads is None else aligned.using(LocalEngine(threads)))
-    return job.finish(job.solved(), dataset)
+    moved = drift(whole, job.answers, screen=True)
+    return Updated(job.finish(job.solved(), dataset, moved), moved)
 
 
 def _check_usable(bank: Bank, answers: Responses) -> None:
@@ -88,144 +110,258 @@ def _check_usable(bank: Bank, answers: Responses) -> None:
         )
 
 
+class Counts(NamedTuple):
+    """Responses of the bank and the new ones: for each item how many and their sum, and for each category of each item
+    how many."""
+
+    n: Ints
+    score: Ints
+    category_n: Floats
+
+
+class Placement(NamedTuple):
+    """A word about each item, and the number of its group of linked items."""
+
+    status: NDArray[Any]
+    group: Ints
+
+
+class Parts(NamedTuple):
+    """Which items share people, numbered: before the new responses, and with them."""
+
+    before: Ints
+    after: Ints
+
+
+class Solution(NamedTuple):
+    """All that is known after the new responses, and the precisions of the prior (locations, offsets)."""
+
+    state: Quadratic
+    precisions: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
 class _Job:
-    """One update: the bank with room for new items, and the new answers in its codes."""
+    """One update: the bank with room for new items, and the new responses in its codes."""
 
-    def __init__(self, bank: Bank, answers: Responses) -> None:
-        made, kept = bank.calibration, bank.evidence
-        self.bank, self.made, self.layout, self.answers = bank, made, made.layout, answers
-        self.item = item = made.layout.item
-        self.known = known = made.known
-        self.linked = any(finding.code == "linked" for finding in made.findings)
-        self.active = known | (answers.item_counts > 0)
-        self.free = self.active & ~made.anchored
-        self.n, self.score = made.n + answers.item_counts, made.score + answers.item_scores
-        self.category_n = made.category_n.copy()
-        counts = answers.category_counts
-        self.category_n[:, : counts.shape[1]] += np.nan_to_num(counts)
-        self.low = self.category_n[item, made.layout.level - 1]
-        self.high = self.category_n[item, made.layout.level]
-        self.status, self.group = self._status()
-        information = kept.known(made.layout)
-        if information.ndim == 3:
-            information = information * known[:, None, None]
-        together = parts_before(information, made.layout, kept.link_group, known, np.isinf(made.se))
-        self.scale = known & ~np.isinf(made.se)  # the items that the scale is known by
-        self.old_part = numbered_from(self.scale, together)
-        self.part = numbered_from(self.scale, components(answers, together, "weak"))
-        start = np.where(known[item], made.thresholds, made.difficulty[known].mean())
-        level = np.where(known, made.layout.mean(kept.prior_mean), made.layout.mean(start))
-        self.kept_precisions = self.precisions = (kept.prior_precision, kept.offset_precision)
-        self.before = Quadratic(start, information, kept.prior_gradient, level, np.zeros(len(start)))
-        self.before = replace(self.before, squares=self._squares())
-        if not all(self.precisions[: 1 if made.layout.binary else 2]):
-            here = self._before((1.0, 1.0))
-            for _ in range(RENEWALS):
-                here = replace(here, precisions=here.renewed(self.low, self.high))
-            found = here.precisions
-            self.precisions = (self.precisions[0] or found[0], self.precisions[1] or found[1])
+    bank: Bank
+    answers: Responses
 
-    def _before(self, precisions: tuple[float, float]) -> Posterior:
+    @property
+    def calibration(self) -> Calibration:
+        return self.bank.calibration
+
+    @property
+    def layout(self) -> Thresholds:
+        return self.calibration.layout
+
+    @property
+    def item(self) -> Ints:
+        """The item of each threshold."""
+        return self.layout.item
+
+    @property
+    def known(self) -> Mask:
+        """Items that the bank has a difficulty of."""
+        return self.calibration.known
+
+    @property
+    def linked(self) -> bool:
+        """Whether the bank was brought to the scale of another."""
+        return any(finding.code == "linked" for finding in self.calibration.findings)
+
+    @cached_property
+    def active(self) -> Mask:
+        """Items that will have a difficulty."""
+        return self.known | (self.answers.item_counts > 0)
+
+    @cached_property
+    def free(self) -> Mask:
+        """Those of them that move."""
+        return self.active & ~self.calibration.anchored
+
+    @cached_property
+    def on_scale(self) -> Mask:
+        """The items that the scale is known by."""
+        return self.known & ~np.isinf(self.calibration.se)
+
+    @cached_property
+    def counts(self) -> Counts:
+        old, new = self.calibration, self.answers
+        category_n = old.category_n.copy()
+        category_n[:, : new.category_counts.shape[1]] += np.nan_to_num(new.category_counts)
+        return Counts(old.n + new.item_counts, old.score + new.item_scores, category_n)
+
+    @property
+    def below(self) -> Floats:
+        """Responses in the category below each threshold."""
+        return self.counts.category_n[self.item, self.layout.level - 1]
+
+    @property
+    def above(self) -> Floats:
+        """Responses in the category above each threshold."""
+        return self.counts.category_n[self.item, self.layout.level]
+
+    @cached_property
+    def kept_information(self) -> Floats:
+        """The bank's information matrix, or its blocks of items with a difficulty."""
+        information = self.bank.evidence.known(self.layout)
+        return information * self.known[:, None, None] if information.ndim == 3 else information
+
+    @cached_property
+    def parts(self) -> Parts:
+        group, loose = self.bank.evidence.link_group, np.isinf(self.calibration.se)
+        together = parts_before(self.kept_information, self.layout, group, self.known, loose)
+        with_new = components(self.answers, together, "weak")
+        return Parts(numbered_from(self.on_scale, together), numbered_from(self.on_scale, with_new))
+
+    @property
+    def kept_precisions(self) -> tuple[float, float]:
+        """Of the bank's prior."""
+        return self.bank.evidence.prior_precision, self.bank.evidence.offset_precision
+
+    @cached_property
+    def before(self) -> Quadratic:
+        """What the bank knows; new items start at the mean of the others."""
+        calibration, evidence, layout = self.calibration, self.bank.evidence, self.layout
+        start = np.where(self.known[self.item], calibration.thresholds, calibration.difficulty[self.known].mean())
+        level = np.where(self.known, layout.mean(evidence.prior_mean), layout.mean(start))
+        without_squares = Quadratic(
+            start, self.kept_information, evidence.prior_gradient, level, squares=np.zeros(len(start))
+        )
+        return replace(without_squares, squares=self._squares(without_squares))
+
+    def first_precisions(self) -> tuple[float, float]:
+        """Of the prior that the new responses meet: the bank's, or where it had none, by empirical Bayes."""
+        locations, offsets = self.kept_precisions
+        if locations and (offsets or self.layout.binary):
+            return locations, offsets
+        here = self._at_bank(self.before, (1.0, 1.0))
+        for _ in range(RENEWALS):
+            here = replace(here, precisions=here.renewed(self.below, self.above))
+        return locations or here.precisions[0], offsets or here.precisions[1]
+
+    def _at_bank(self, known: Quadratic, precisions: tuple[float, float]) -> Posterior:
         """The bank as it was."""
-        kept, tied = self.before, self._tied(self.made)
-        fixed = ~(self.free & self.known)[self.item]
-        return Posterior(self.layout, kept, None, kept.beta, precisions, tied, fixed, self._floating(True))
+        return Posterior(
+            layout=self.layout,
+            kept=known,
+            answers=None,
+            beta=known.beta,
+            precisions=precisions,
+            tied=self._tied(self.calibration.category_n, self.calibration.status),
+            fixed=~(self.free & self.known)[self.item],
+            floating=self._floating(self.parts.before),
+        )
 
-    def _with(self, kept: Quadratic, new: Point | None, beta: Floats) -> Posterior:
-        tied, fixed = self._tied(self), ~self.free[self.item]
-        return Posterior(self.layout, kept, new, beta, self.precisions, tied, fixed, self._floating())
+    def _with(self, known: Quadratic, new: Point | None, beta: Floats, precisions: tuple[float, float]) -> Posterior:
+        """The bank and the new responses, or all of them where they have been added."""
+        return Posterior(
+            layout=self.layout,
+            kept=known,
+            answers=new,
+            beta=beta,
+            precisions=precisions,
+            tied=self._tied(self.counts.category_n, self.placement.status),
+            fixed=~self.free[self.item],
+            floating=self._floating(self.parts.after),
+        )
 
-    def _tied(self, of: Calibration | _Job) -> NDArray[np.bool_]:
+    def _tied(self, category_n: Floats, status: NDArray[Any]) -> Mask:
         """Thresholds that answers link with the scale: of an item with an empty category those beside none."""
-        counts = of.category_n
-        seen = (counts[self.item, self.layout.level - 1] > 0) & (counts[self.item, self.layout.level] > 0)
-        return np.isin(of.status, MEASURED)[self.item] | ((of.status == "empty category")[self.item] & seen)
+        level = self.layout.level
+        seen = (category_n[self.item, level - 1] > 0) & (category_n[self.item, level] > 0)
+        return np.isin(status, MEASURED)[self.item] | ((status == "empty category")[self.item] & seen)
 
-    def _floating(self, before: bool = False) -> Ints:
+    def _floating(self, parts: Ints) -> Ints:
         """Parts whose mean nothing determines; with blocks alone every item stays where it is."""
-        parts, anchored = self.old_part if before else self.part, self.made.anchored
-        loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.evidence.matrix is not None)
-        return np.where(loose, parts, -1)[self.item]
+        loose = self.free & ~np.isin(parts, parts[self.calibration.anchored])
+        return np.where(loose & (self.bank.evidence.matrix is not None), parts, -1)[self.item]
 
-    def solved(self) -> Quadratic:
+    def solved(self) -> Solution:
         """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
+        precisions = self.first_precisions()
         beta = self.before.beta
         likelihood = Likelihood(self.answers, beta)
         for _ in range(NEWTON_STEPS):
-            here = self._with(self.before, likelihood.at(beta), beta)
+            here = self._with(self.before, likelihood.at(beta), beta, precisions)
             step = here.step()
             beta = beta + step
             if (np.abs(step) * np.sqrt(here.data) < SETTLED).all():
                 break
-        return self._settled(here.after(step))
+        return self._settled(Solution(here.after(step), precisions))
 
-    def _settled(self, state: Quadratic) -> Quadratic:
+    def _settled(self, solution: Solution) -> Solution:
         """Under the prior by empirical Bayes; there is none where every item has enough information of its own."""
+        state, precisions = solution
         for _ in range(RENEWALS):
-            here = self._with(state, None, state.beta)
+            here = self._with(state, None, state.beta, precisions)
             needed = here.prior.counts[~here.fixed].any()
-            self.precisions = here.renewed(self.low, self.high) if needed else (0.0, 0.0)
-            step = replace(here, precisions=self.precisions).step()
+            precisions = here.renewed(self.below, self.above) if needed else (0.0, 0.0)
+            step = replace(here, precisions=precisions).step()
             state = here.after(step)
             if np.max(np.abs(step) * np.sqrt(here.data), initial=0.0) < SETTLED:
                 break
-        return state
+        return Solution(state, precisions)
 
-    def finish(self, state: Quadratic, dataset: DataSet) -> Bank:
+    def finish(self, solution: Solution, dataset: DataSet, moved: Drift) -> Bank:
         """The new bank: scale kept, standard errors, counts, status."""
-        bank, made, item, anchored = self.bank, self.made, self.item, self.made.anchored
-        here = self._with(state, None, state.beta)
-        drift = self._drift(state.beta)[item]
+        calibration, item = self.calibration, self.item
+        state, anchored = solution.state, calibration.anchored
+        here = self._with(state, None, state.beta, solution.precisions)
+        offset = self._offset_of_scale(state.beta)[item]
         variance, of_locations = self._variance(here)
-        findings = self._findings(here, variance, state.gradient)
+        findings = [*moved.findings, *self._findings(here, variance, state.gradient)]
         outdated = (*OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
-        found = np.where(self.active[item], state.beta - drift, np.nan)
+        thresholds = np.where(self.active[item], state.beta - offset, np.nan)
         information, location_se = here.data, None
         if not self.layout.binary:
-            location_se = np.where(anchored, made.se, np.sqrt(of_locations))
+            location_se = np.where(anchored, calibration.se, np.sqrt(of_locations))
             with np.errstate(divide="ignore", invalid="ignore"):
                 information = np.nan_to_num(1 / location_se**2, posinf=0.0)
+        whole_matrix = state.information.ndim == 2
         return replace(
-            bank,
-            calibration=made.with_free_thresholds().replace(
-                thresholds=np.where(anchored[item], made.thresholds, found),
-                threshold_se=np.where(anchored[item], made.threshold_se, np.sqrt(variance)),
+            self.bank,
+            calibration=calibration.with_free_thresholds().replace(
+                thresholds=np.where(anchored[item], calibration.thresholds, thresholds),
+                threshold_se=np.where(anchored[item], calibration.threshold_se, np.sqrt(variance)),
                 location_se=location_se,
-                status=self.status,
-                n=self.n,
-                score=self.score,
-                category_n=self.category_n,
+                status=self.placement.status,
+                n=self.counts.n,
+                score=self.counts.score,
+                category_n=self.counts.category_n,
                 item_information=information,
-                findings=(*(old for old in made.findings if old.code not in outdated), *findings),
+                findings=(*(old for old in calibration.findings if old.code not in outdated), *findings),
             ),
             evidence=Evidence(
-                here.data,
-                here.levels()[item] - drift,
-                np.where(self.free[item], state.gradient, 0.0),
-                self.group,
-                *self.precisions,
-                state.information if state.information.ndim == 2 else None,
-                None if state.information.ndim == 2 or self.layout.binary else state.information,
+                information=here.data,
+                prior_mean=here.levels()[item] - offset,
+                prior_gradient=np.where(self.free[item], state.gradient, 0.0),
+                link_group=self.placement.group,
+                prior_precision=solution.precisions[0],
+                offset_precision=solution.precisions[1],
+                matrix=state.information if whole_matrix else None,
+                blocks=None if whole_matrix or self.layout.binary else state.information,
             ),
-            data=(*bank.data, dataset),
+            data=(*self.bank.data, dataset),
         )
 
-    def _drift(self, beta: Floats) -> Floats:
+    def _offset_of_scale(self, beta: Floats) -> Floats:
         """How far each part of the items has moved as a whole: those on the scale, or those known if none is."""
-        part, made, place = self.part, self.made, self.layout.mean(beta)
-        placed = np.where(np.bincount(part, weights=self.scale)[part] > 0, self.scale, self.known)
-        moved = np.where(placed, place - np.where(placed, made.difficulty, 0.0), 0.0)
+        part, location = self.parts.after, self.layout.mean(beta)
+        placed = np.where(np.bincount(part, weights=self.on_scale)[part] > 0, self.on_scale, self.known)
+        moved = np.where(placed, location - np.where(placed, self.calibration.difficulty, 0.0), 0.0)
         mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=placed), 1)
-        return np.where(np.isin(part, part[made.anchored]), 0.0, mean[part])
+        return np.where(np.isin(part, part[self.calibration.anchored]), 0.0, mean[part])
 
-    def _squares(self) -> Floats:
+    def _squares(self, known: Quadratic) -> Floats:
         """Squared scores of the bank's own answers, such that its standard errors come out."""
-        here = self._before(self.kept_precisions)
+        here = self._at_bank(known, self.kept_precisions)
         if self.linked:  # what its errors have beyond the model's is the link's
             return here.data
         with np.errstate(divide="ignore", invalid="ignore"):
             old = (self.known & self.free)[self.item]
-            ratio = np.where(old, self.made.threshold_se**2 / here.variance()[0], np.nan)
+            ratio = np.where(old, self.calibration.threshold_se**2 / here.variance()[0], np.nan)
         good = np.isfinite(ratio) & (ratio > 0)
         usual = float(np.median(ratio[good])) if good.any() else 1.0
         return here.data * np.where(good, ratio, usual)
@@ -233,38 +369,39 @@ class _Job:
     def _variance(self, here: Posterior) -> tuple[Floats, Floats]:
         """Of thresholds and locations under the model, in the ratio that squared scores have to the information;
         infinite for parts without a link."""
-        made, item, anchored = self.made, self.item, self.made.anchored
+        calibration, item, anchored = self.calibration, self.item, self.calibration.anchored
         model, location = here.variance()
         after = model * here.ratio()
         if self.linked:  # answers do not lessen the link's error
-            before = self._before(self.kept_precisions).variance()[0]
-            added = np.where((self.known & self.free)[item], made.threshold_se**2 - before, np.nan)
+            before = self._at_bank(self.before, self.kept_precisions).variance()[0]
+            added = np.where((self.known & self.free)[item], calibration.threshold_se**2 - before, np.nan)
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
             location = location * self.layout.mean(after / model)
         nothing = here.data <= 0  # nothing new
-        after[nothing] = made.threshold_se[nothing] ** 2
-        location = np.where(self.layout.sum(nothing.astype(float)) > 0, made.se**2, location)
-        unlinked = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
+        after[nothing] = calibration.threshold_se[nothing] ** 2
+        location = np.where(self.layout.sum(nothing.astype(float)) > 0, calibration.se**2, location)
+        part = self.parts.after
+        unlinked = np.where(np.isin(part, part[anchored]), 0, part + anchored.any())
         if unlinked[self.free].any():
-            equal_means = bool(made.provenance.settings.get("assume_equal_means"))
-            unknown = between_parts(unlinked, self.precisions[0] or 1.0, equal_means)
+            equal_means = bool(calibration.provenance.settings.get("assume_equal_means"))
+            unknown = between_parts(unlinked, here.precisions[0] or 1.0, equal_means)
             after, location = after + unknown[item], location + unknown
         return np.where(self.free[item], after, np.nan), np.where(self.free, location, np.nan)
 
-    def _status(self) -> tuple[NDArray[Any], Ints]:
-        """A word about each item, and its group: new answers link groups, and may bring new ones."""
-        made, layout = self.made, self.layout
+    @cached_property
+    def placement(self) -> Placement:
+        """New answers link groups, and may bring new ones."""
+        calibration, layout, counts = self.calibration, self.layout, self.counts
         now = examine(self.answers).status
-        status = np.full(len(self.n), "ok", dtype=object)
-        status[(made.status == "no information") & (now != "ok")] = "no information"
+        status = np.full(layout.n_items, "ok", dtype=object)
+        status[(calibration.status == "no information") & (now != "ok")] = "no information"
         status[~self.known & (now == "no information")] = "no information"
-        status[(layout.max_score > 1) & (layout.sum(((self.low == 0) | (self.high == 0)).astype(float)) > 0)] = (
-            "empty category"
-        )
-        status[self.score == self.n * layout.max_score] = "all right"
-        status[self.score == 0] = "all wrong"
-        status[self.n == 0] = "no responses"
+        beside_empty = layout.sum(((self.below == 0) | (self.above == 0)).astype(float)) > 0
+        status[(layout.max_score > 1) & beside_empty] = "empty category"
+        status[counts.score == counts.n * layout.max_score] = "all right"
+        status[counts.score == 0] = "all wrong"
+        status[counts.n == 0] = "no responses"
         estimated = status == "ok"
         group = self.bank.evidence.link_group
         old = estimated & self.known
@@ -273,42 +410,48 @@ class _Job:
         if (estimated & ~self.known & untied).any() or group[old].any():
             group = groups_of(self.answers, np.where(old, group, -1), estimated)
             status[estimated & (group > 0)] = "unlinked"
-        status[made.anchored] = "anchored"
-        return status, group
+        status[calibration.anchored] = "anchored"
+        return Placement(status, group)
 
     def _findings(self, here: Posterior, variance: Floats, pull: Floats) -> list[Finding]:
-        out, items, item, information = [], self.made.labels, self.item, here.data
-        inflation = variance * (information + self.precisions[0])
-        fresh = self.active & ~self.known
-        if fresh.any():
-            names = items[fresh]
+        inflation = variance * (here.data + here.precisions[0])
+        return [*self._new_items(inflation), *self._weak_links(inflation), *self._regularization(here, pull)]
+
+    def _new_items(self, inflation: Floats) -> list[Finding]:
+        """Items that the bank did not have; and those of them that nothing but the prior places."""
+        out, new = [], self.active & ~self.known
+        if new.any():
+            names = self.calibration.labels[new]
             sentence = f"{count(len(names), 'item is', 'items are')} new in the bank: {listed(names)}."
             out.append(Finding("new_items", "note", sentence, "", tuple(names.tolist())))
-        loose = fresh & (self.status != "ok")
+        loose = new & (self.placement.status != "ok")
         if loose.any():
-            names = items[loose]
+            names = self.calibration.labels[loose]
             what = count(len(names), "new item rests", "new items rest")
             sentence = f"{what} on the prior alone, not tied to the bank by answers: {listed(names)}."
-            if np.isinf(inflation[loose[item]]).any():
+            if np.isinf(inflation[loose[self.item]]).any():
                 sentence += " The standard error of items that share no people with the bank's is infinite."
             remedy = "Collect answers to them together with items of the bank."
             out.append(Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist())))
-        if self.bank.evidence.matrix is None and np.nanmedian(inflation[self.free[item]]) > WEAK:
-            out.append(
-                Finding(
-                    "weak_links",
-                    "warning",
-                    "Groups of items are connected by few answers, and a bank of this many items keeps no record of "
-                    "which: in an update the distance between such groups moves too little.",
-                    "Fit all data at once if they are at hand.",
-                )
-            )
-        if any(self.precisions):
-            prior = here.prior
-            step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
-            what = "item" if self.layout.binary else "threshold"
-            plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
-            acts = (prior.counts > 0) & self.free[item]
-            plan = acted(plan, prior, self.made.labels, acts, here.tied, step, (self.low, self.high))
-            out.append(Finding("regularization", "note", str(plan)))
         return out
+
+    def _weak_links(self, inflation: Floats) -> list[Finding]:
+        if self.bank.evidence.matrix is not None or not np.nanmedian(inflation[self.free[self.item]]) > WEAK:
+            return []
+        sentence = (
+            "Groups of items are connected by few answers, and a bank of this many items keeps no record of which: in "
+            "an update the distance between such groups moves too little."
+        )
+        return [Finding("weak_links", "warning", sentence, "Fit all data at once if they are at hand.")]
+
+    def _regularization(self, here: Posterior, pull: Floats) -> list[Finding]:
+        """What the prior did, where there is one."""
+        if not any(here.precisions):
+            return []
+        prior, information = here.prior, here.data
+        step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
+        what = "item" if self.layout.binary else "threshold"
+        plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
+        acts = (prior.counts > 0) & self.free[self.item]
+        plan = acted(plan, prior, self.calibration.labels, acts, here.tied, step, (self.below, self.above))
+        return [Finding("regularization", "note", str(plan))]

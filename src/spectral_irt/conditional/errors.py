@@ -307,7 +307,7 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
     m, fixed = layout.n_items, layout.sum((~found.fixed).astype(float)) == 0
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
-    answers = found.point.scored.prepare(_answers, found.point.tables)
+    answers = found.point.scored.prepare(answers_given_score, found.point.tables)
     delta = np.zeros(m)
     here, slope, _ = missing, steep, noise = answers.sum(_equation, delta)
     for _ in range(STEPS):
@@ -345,7 +345,7 @@ def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Float
 Answers = tuple[NDArray[np.int32], Ints, Floats, Any]  # item, category, P(X = c | s) (categories x answers), weight
 
 
-def _answers(rows: PeopleRows, tables: Any) -> Answers:
+def answers_given_score(rows: PeopleRows, tables: Any) -> Answers:
     """From people's scores P(X >= k | s) - 1{X >= k}, below zero where a threshold was passed. Where the score is zero
     the threshold was passed, or failed, for sure: passed if a higher one is open."""
     scores = rows.scores(tables)

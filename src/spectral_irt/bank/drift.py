@@ -1,0 +1,258 @@
+"""Have items of a bank drifted? New responses against the bank's thresholds, before they are added to it.
+
+Given the score of person l, the bank's thresholds give the response to item i the probabilities p_lic of its categories
+c. Were the item harder by d, they would be multiplied by exp(-c d). So the item by itself has the likelihood
+
+    L_i(d) = exp(-d x_i) / prod_l sum_c p_lic exp(-c d),    x_i the sum of the responses.
+
+Its displacement is the d where that is largest, and the signed root of 2 log (L(d) / L(0)) is standard normal if the
+item has not changed: far out in the tails and of few responses, too, where a test by normal errors is not. Sums of
+responses are whole numbers; so the root is taken half a point nearer to what was expected, which is never too often
+significant. The bank has errors: with the information H of the new responses on locations, and the covariance V of the
+bank's, the root is divided by sqrt(1 + (H V H)_ii / H_ii).
+
+Items that have drifted make the others seem to move the other way. So the items on which most agree are found
+(`inference/robust_center.py`), and the others are set free before each is compared with the bank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.covariance import errors_of_bank
+from spectral_irt.bank.evidence import own_information
+from spectral_irt.conditional.errors import answers_given_score
+from spectral_irt.conditional.information import PeopleRows, Point
+from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import Labels, label_array
+from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.results import adjusted, first_few, two_sided
+from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import count, listed
+
+DRIFTED = "drifted_items"  # code of the finding
+LEVEL = 0.05  # of any false alarm among all items of a load (Holm)
+LEAST_DRIFT = 0.3  # logits: less does no harm to a scale (Miller, Rotou & Twing 2004, the 0.3 logits criterion)
+FEWEST = 3  # items of which most can agree
+ROUNDS = 8  # of finding the items that most do not agree with; each halves what the last one left, or better
+STEPS = 30  # of Newton's method, for all items at once
+LONGEST = 2.0  # logits in one of them
+CLOSE = 0.01  # standard errors: where rounds and steps end
+HALF_A_POINT = 0.5
+PROBES = 100  # random errors of the bank, where it keeps no matrix: their variance is known to 14%
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """How far new responses put the items of a bank from where it has them.
+
+    Attributes
+    ----------
+    item, n : labels, int array
+        Items that the bank has measured and these people answered, and how many of them did.
+    displacement, se : float arrays
+        In logits, + is harder than in the bank; the standard error holds that of the bank.
+    z, p, p_adjusted : float arrays
+        The signed root of the likelihood ratio over its standard deviation, its two-sided p, and that after Holm.
+    """
+
+    item: Labels
+    n: Ints
+    displacement: Floats
+    se: Floats
+    z: Floats
+    p: Floats
+    p_adjusted: Floats
+
+    @property
+    def drifted(self) -> NDArray[np.bool_]:
+        """Significant after Holm, and by 0.3 logits or more."""
+        return (self.p_adjusted < LEVEL) & (np.abs(self.displacement) >= LEAST_DRIFT)
+
+    def columns(self) -> Columns:
+        names = ("item", "n", "displacement", "se", "z", "p", "p_adjusted", "drifted")
+        return {name: getattr(self, name) for name in names}
+
+    def table(self, frame_kind: str | None = None) -> Table:
+        """A row for each item: `item, n, displacement, se, z, p, p_adjusted, drifted`."""
+        return make_table(self.columns(), frame_kind)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The items that have drifted, farthest first, as data."""
+        order = np.flatnonzero(self.drifted)
+        order = order[np.argsort(-np.abs(self.displacement[order]), kind="stable")]
+        columns = {name: values[order].tolist() for name, values in self.columns().items() if name != "drifted"}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """One, where items have drifted."""
+        moved = self.records()
+        if not moved:
+            return []
+        sizes = [f"{listed([one['item']])} {one['displacement']:+.2f} (se {one['se']:.2f})" for one in moved]
+        what = count(len(moved), "item has", "items have")
+        sentence = (
+            f"{what} drifted, of {len(self.item):,} in the new responses (+: harder than in the bank; significant "
+            f"after Holm, by {LEAST_DRIFT:g} logits or more): {first_few(sizes)}."
+        )
+        remedy = (
+            "Look for a wrong key, a changed item or another file. If an item has changed, give it another label in "
+            "the new responses; if the responses are wrong, leave them out."
+        )
+        return [Finding(DRIFTED, "warning", sentence, remedy, tuple(one["item"] for one in moved))]
+
+
+class ItemSums(NamedTuple):
+    """For each item, moved by some d from where it is: the sum of its responses, what is expected, its variance, and
+    the sum of log sum_c p_c exp(-c d)."""
+
+    observed: Floats
+    expected: Floats
+    variance: Floats
+    log_total: Floats
+
+
+class Displacements(NamedTuple):
+    """For each item: how far from the bank these responses put it, the information there, and the signed root."""
+
+    displacement: Floats
+    information: Floats
+    root: Floats
+
+
+NOTHING = Drift(label_array([]), np.empty(0, dtype=np.int64), *np.empty((5, 0)))
+
+
+def drift(bank: Bank, responses: Responses, *, screen: bool = False) -> Drift:
+    """How far these responses, in the items and categories of the bank, put each item from where the bank has it.
+
+    No item is compared where fewer than two of those that the bank has measured were answered. With `screen`, the
+    bank's errors are left out where no item has drifted even without them.
+    """
+    calibration = bank.calibration
+    tested = calibration.measured & (responses.item_counts > 0)
+    if tested.sum() < 2:
+        return NOTHING
+    answers = responses.take_items(tested)
+    if not answers.informative.any():
+        return NOTHING
+    place = calibration.layout.of_items(np.flatnonzero(tested))
+    point, found = _set_free(answers, calibration.thresholds[place])
+    measured = np.isfinite(found.displacement)
+    result = _result(answers, found, np.zeros(len(measured)), measured)
+    if screen and not result.drifted.any():
+        return result
+    return _result(answers, found, _share_of_bank(bank, tested, point), measured)
+
+
+def _result(answers: Responses, found: Displacements, share: Floats, measured: NDArray[np.bool_]) -> Drift:
+    """`share` is the variance that the bank's errors add, over that of the new responses."""
+    z = np.where(measured, found.root / np.sqrt(1 + share), np.nan)
+    p = two_sided(z)
+    with np.errstate(divide="ignore"):
+        se = np.sqrt((1 + share) / found.information)
+    return Drift(
+        item=answers.items,
+        n=answers.item_counts,
+        displacement=found.displacement,
+        se=np.where(measured, se, np.nan),
+        z=z,
+        p=p,
+        p_adjusted=adjusted(p, "holm"),
+    )
+
+
+def _set_free(answers: Responses, thresholds: Floats) -> tuple[Point, Displacements]:
+    """The likelihood where the items that most do not agree with are set free; and every item against the bank."""
+    layout = answers.thresholds
+    likelihood = Likelihood(answers, thresholds)
+    shift = np.zeros(layout.n_items)
+    for _ in range(ROUNDS):
+        point = likelihood.at(thresholds + shift[layout.item])
+        found = _displacements(point, shift)
+        known = np.isfinite(found.displacement)
+        if known.sum() < FEWEST:
+            break
+        errors = JointErrors.independent(1 / np.sqrt(found.information[known]))
+        agrees = np.ones(layout.n_items, dtype=bool)
+        agrees[known] = robust_center(found.displacement[known], errors, excess=False).agrees
+        weight = np.where(known & agrees, found.information, 0.0)
+        center = float(weight @ np.nan_to_num(found.displacement)) / weight.sum()
+        free = np.where(agrees, 0.0, found.displacement - center)
+        settled = np.abs(free - shift) * np.sqrt(np.nan_to_num(found.information)) < CLOSE
+        if settled.all():
+            break
+        shift = free
+    return point, found
+
+
+def _displacements(point: Point, shift: Floats) -> Displacements:
+    """Of every item by itself, at thresholds where it stands `shift` from the bank; NaN without information."""
+    at_bank = _sums(point, -shift)
+    short = at_bank.expected - at_bank.observed  # above zero: harder than in the bank
+    target = at_bank.observed + np.sign(short) * np.minimum(np.abs(short), HALF_A_POINT)
+    moved = np.zeros(len(shift))
+    for _ in range(STEPS):
+        sums = _sums(point, moved)
+        informed = sums.variance > 1e-9
+        step = np.divide(sums.expected - target, sums.variance, out=np.zeros(len(moved)), where=informed)
+        step = np.clip(step, -LONGEST, LONGEST)
+        moved = moved + step
+        if np.all(np.abs(step) * np.sqrt(sums.variance) < CLOSE):
+            break
+    sums = _sums(point, moved)
+    gain = (-moved * target - sums.log_total) - (shift * target - at_bank.log_total)
+    root = np.sign(short) * np.sqrt(2 * np.maximum(gain, 0.0))
+    informed = (sums.variance > 1e-9) & (at_bank.variance > 1e-9)
+    step = np.divide(sums.expected - sums.observed, sums.variance, out=np.zeros(len(moved)), where=informed)
+    displacement = shift + moved + np.clip(step, -LONGEST, LONGEST)
+    return Displacements(
+        displacement=np.where(informed, displacement, np.nan),
+        information=np.where(informed, sums.variance, np.nan),
+        root=np.where(informed, root, np.nan),
+    )
+
+
+def _sums(point: Point, moved: Floats) -> ItemSums:
+    return ItemSums(*point.scored.sum(_sums_of_rows, point.tables, moved))
+
+
+def _sums_of_rows(rows: PeopleRows, tables: Any, moved: Floats) -> tuple[Floats, ...]:
+    items, category, p, _ = answers_given_score(rows, tables)
+    score = np.arange(len(p))
+    odds = p * np.exp(-score[:, None] * moved)[:, items]
+    total = odds.sum(axis=0)
+    odds /= total
+    expected = score @ odds
+    each = (category, expected, score**2 @ odds - expected**2, np.log(total))
+    return tuple(np.bincount(items, weights=values, minlength=len(moved)).astype(np.float64) for values in each)
+
+
+def _share_of_bank(bank: Bank, tested: NDArray[np.bool_], point: Point) -> Floats:
+    """(H V H)_ii / H_ii: what the bank's errors add to the variance of each item's equation, over its own. A common
+    error of all drops out, because the rows of H add to zero."""
+    calibration, layout = bank.calibration, point.layout
+    own = own_information(point)
+    if bank.evidence.matrix is not None:
+        errors = errors_of_bank(bank)[0].take(tested[calibration.layout.item])
+        rows = point.dense()
+        if not layout.binary:
+            rows = np.add.reduceat(rows, layout.first, axis=0)
+        added = rows**2 @ errors.own
+        if errors.matrix is not None:
+            added += np.einsum("ij,ij->i", rows @ errors.matrix, rows)
+    else:
+        se = np.nan_to_num(calibration.se[tested], posinf=0.0)
+        noise = np.random.default_rng(0).standard_normal((layout.n_items, PROBES))
+        pull = point @ (se[:, None] * noise)[layout.item]
+        added = np.mean(np.add.reduceat(pull, layout.first, axis=0) ** 2, axis=1)
+    return np.divide(np.maximum(added, 0.0), own, out=np.zeros(len(own)), where=own > 1e-9)
