@@ -250,6 +250,17 @@ class Bank:
         return load(folder)
 
     @classmethod
+    def undo(cls, folder: str | Path) -> Bank:
+        """Put the bank back that was in this folder before its last load of responses, byte by byte, and return it.
+
+        One step is kept: a load that was undone, or one before the last, cannot be undone. `data` of a bank lists its
+        loads.
+        """
+        from spectral_irt.bank.storage import undo
+
+        return undo(folder).after
+
+    @classmethod
     def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
         from spectral_irt.bank.build import to_bank

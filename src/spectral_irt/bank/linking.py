@@ -182,7 +182,9 @@ class Link:
     @property
     def finding(self) -> Finding:
         """What the link is, in a sentence or two."""
-        sentence = f"Linked over {self.common} ({self.method}): shift {self.shift:.3f} logits (se {self.shift_se:.3f})."
+        sentence = (
+            f"Linked over {self.common} ({self.method}): shift {self.shift:z.3f} logits (se {self.shift_se:.3f})."
+        )
         if len(self.left_out):
             sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
         drifted = self.drifted

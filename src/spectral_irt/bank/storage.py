@@ -2,7 +2,9 @@
 
 Tables have a piece of their checksum in their name, so a new bank never overwrites the tables of the old one;
 `bank.json` is put in place last, in one step: the folder always holds the old bank, whole, or the new one. One writer
-at a time replaces a bank, and only the bank that it had read; the lock of a process that dies is free. `items` has a
+at a time replaces a bank, and only the bank that it had read; the lock of a process that dies is free. Of the bank that
+an update has replaced the tables stay, and its `bank.json` as `bank.<checksum>.json`, which the new one names: so that
+it can be undone, once. `items` has a
 row for every item, `categories` one for every category of every item (with the threshold below it, which the lowest
 does not have), `information` the lower half of the information matrix of all thresholds, or of its blocks.
 """
@@ -15,11 +17,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -61,7 +63,7 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 MAY_BE_EMPTY = ("difficulty", "se", "code", "threshold", "prior_mean")
 OF_THRESHOLDS = ("threshold", "se", "information", "prior_mean", "prior_gradient")  # empty in the lowest category
-OURS = re.compile(rf"({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|\.[0-9a-f-]+\.partial")
+OURS = re.compile(rf"(({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|bank\.[0-9a-f]{{12}}\.json|\.[0-9a-f-]+\.partial)")
 
 
 def encoded(labels: Labels) -> list[str]:
@@ -236,18 +238,23 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
         buffer = io.BytesIO()
         frame.write_parquet(buffer)
         tables[name] = buffer.getvalue()
-    files = {name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()}
-    manifest, seal = _sealed({"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": files})
-    contents = {files[name]["file"]: content for name, content in tables.items()}
+    entries = {
+        name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()
+    }
+    record = {"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": entries}
+    contents = {entries[name]["file"]: content for name, content in tables.items()}
     missing = [path for path in (target, *target.parents) if not path.exists()]
     try:
         target.mkdir(parents=True, exist_ok=True)
         with locked(target, tell=tell), uninterrupted():
             if new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
+            replaced = None
             if bank.origin is not None and bank.origin[0] == str(target.resolve()):
                 _check_not_stale(bank.origin[1], target)
-            _replace(target, contents, manifest)
+                replaced = Replaced.by_load(target, record["data"])
+            manifest, seal = _sealed(record if replaced is None else {**record, "previous": replaced.entry})
+            _replace(target, contents, manifest, replaced)
             written.append(target)
     except BaseException as error:
         for path in missing:
@@ -296,20 +303,97 @@ def _check_not_stale(seal: str, target: Path) -> None:
             )
 
 
-def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
-    """New tables beside the old ones; the manifest changes in one step, and then the old tables go, with what a writer
-    left who was killed: whoever holds the lock is the only one."""
-    kept = {path.name for path in target.iterdir()}
+class Replaced(NamedTuple):
+    """The bank that a load has replaced: its manifest, and the files of its tables."""
+
+    manifest: bytes
+    tables: tuple[str, ...]
+
+    @classmethod
+    def by_load(cls, target: Path, data: list[Any]) -> Replaced | None:
+        """The bank in this folder, if one with these data is that bank after more of them."""
+        try:
+            manifest = (target / MANIFEST).read_bytes()
+            record = json.loads(manifest)
+            tables = tuple(entry["file"] for entry in record["tables"].values())
+            loaded = len(record["data"]) < len(data) and record["data"] == data[: len(record["data"])]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        return cls(manifest, tables) if loaded and all((target / name).is_file() for name in tables) else None
+
+    @property
+    def entry(self) -> dict[str, str]:
+        """Its file, as a manifest names it."""
+        checksum = _sha(self.manifest)
+        return {"file": f"bank.{checksum[:12]}.json", "sha256": checksum}
+
+
+def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, replaced: Replaced | None) -> None:
+    """New tables beside the old ones; the manifest changes in one step, and then the old tables go, but for those of
+    the bank that was `replaced`, with what a writer left who was killed: whoever holds the lock is the only one."""
+    needed = {path.name for path in target.iterdir()}
+    kept = {} if replaced is None else {replaced.entry["file"]: replaced.manifest}
     try:
-        for name, content in files.items():
+        for name, content in {**files, **kept}.items():
             _put(target / name, content)
         _put(target / MANIFEST, manifest)
-        kept = set(files)
+        needed = {*files, *kept, *(() if replaced is None else replaced.tables)}
     finally:
-        for path in list(target.iterdir()):
-            if OURS.fullmatch(path.name) and path.name not in kept:
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+        _remove_others(target, needed)
+
+
+def _remove_others(target: Path, needed: Collection[str]) -> None:
+    """Of the files that banks have, those that are not needed."""
+    for path in list(target.iterdir()):
+        if OURS.fullmatch(path.name) and path.name not in needed:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+class Undone(NamedTuple):
+    """A bank before and after its last load was undone."""
+
+    before: Bank
+    after: Bank
+
+
+def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undone:
+    """Put the bank back that was in this folder before its last load of responses: the same files, byte by byte.
+
+    One step is kept: a load that was undone, or one before the last, cannot be undone.
+    """
+    target = Path(folder)
+    current = load(target)
+    with locked(target, tell=tell), uninterrupted():
+        record, seal = _manifest(target)
+        if current.origin is None or current.origin[1] != seal:
+            raise StaleBankError(
+                f"another program has just saved the bank {str(target)!r}; look at what it did before undoing that. "
+                "The bank is unchanged."
+            )
+        path = target / str(record.get("previous", {}).get("file", ""))
+        if "previous" not in record or not path.is_file():
+            raise BankError(
+                f"there is nothing to undo in the bank {str(target)!r}: it keeps the bank before its last load of "
+                "responses, as long as nothing else is done to it, and no more. The bank is unchanged."
+            )
+        manifest = path.read_bytes()
+        if _sha(manifest) != record["previous"]["sha256"]:
+            raise _damaged(path)
+        earlier_record, earlier_seal = _checked_record(target, path)
+        try:
+            earlier = _opened(target, earlier_record, earlier_seal)
+        except FileNotFoundError as error:
+            raise _incomplete(target, error) from error
+        try:
+            _put(target / MANIFEST, manifest)
+        except OSError as error:
+            raise OutputError(
+                f"the bank {str(target)!r} cannot be written: {error.strerror or error}. It is unchanged."
+            ) from error
+        _remove_others(target, [entry["file"] for entry in earlier_record["tables"].values()])
+        written.append(target)
+    return Undone(current, earlier)
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -381,28 +465,39 @@ def load(folder: str | Path) -> Bank:
     for k in range(TRIES):
         record, seal = _manifest(place)
         try:
-            tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
-            return bank_of(record, tables, (str(place.resolve()), seal))
+            return _opened(place, record, seal)
         except FileNotFoundError as error:
             if k == TRIES - 1 or _manifest(place)[1] == seal:
-                raise BankError(
-                    f"the bank {str(place)!r} is not complete: {Path(error.filename).name!r} is missing. Restore it "
-                    "from a copy, or calibrate again."
-                ) from error
+                raise _incomplete(place, error) from error
             # otherwise it has been replaced between two looks: look again
-        except BankError:
-            raise
-        except BaseException as error:
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
-                raise
-            raise BankError(
-                f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore "
-                "it from a copy, or calibrate again."
-            ) from error
     raise AssertionError
 
 
+def _opened(place: Path, record: Mapping[str, Any], seal: str) -> Bank:
+    """The bank of this record, its tables read and all of it checked; a table that is not there is the caller's."""
+    try:
+        tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
+        return bank_of(record, tables, (str(place.resolve()), seal))
+    except (FileNotFoundError, BankError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
+            raise
+        raise BankError(
+            f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore it "
+            "from a copy, or calibrate again."
+        ) from error
+
+
+def _incomplete(place: Path, error: FileNotFoundError) -> BankError:
+    return BankError(
+        f"the bank {str(place)!r} is not complete: {Path(error.filename).name!r} is missing. Restore it from a copy, "
+        "or calibrate again."
+    )
+
+
 def _manifest(place: Path) -> tuple[dict[str, Any], str]:
+    """What `bank.json` says, checked, and its checksum."""
     if not os.path.exists(place):
         raise BankError(f"there is no bank at {str(place)!r}; check the path.")
     path = place / MANIFEST
@@ -410,6 +505,11 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
         raise BankError(
             f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that `bank.save(folder)` made."
         )
+    return _checked_record(place, path)
+
+
+def _checked_record(place: Path, path: Path) -> tuple[dict[str, Any], str]:
+    """What this manifest of the bank says, and its checksum."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,11 +17,13 @@ from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
+from spectral_irt.bank.storage import undo as undo_load
+from spectral_irt.bank.update import updated
 from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
 from spectral_irt.cli.help import argument
 from spectral_irt.cli.models import SHORTLIST, score_models
-from spectral_irt.cli.options import Call, Files, Reading, mean_and_sd, output_at, own, shareable
+from spectral_irt.cli.options import Call, Files, FilesIfAny, Reading, mean_and_sd, output_at, own, shareable
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
@@ -31,9 +33,11 @@ from spectral_irt.text import QUESTIONNAIRE, TEST, listed, number, printable
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
-    from spectral_irt.bank import Equating, Link
+    from spectral_irt.bank import DataSet, Equating, Link
+    from spectral_irt.bank.drift import Drift
     from spectral_irt.bank.score import Scores
     from spectral_irt.data import Finding, Responses
+    from spectral_irt.data.block import Floats, Ints
 
 RECORD = "score.json"
 TABLES = (".csv", ".parquet", ".xlsx")
@@ -160,22 +164,41 @@ def update(
     reading: Reading,
     mode: Mode,
     call: Call,
-    files: Files,
+    files: FilesIfAny = None,
     output: Path | None = output_at("DIR", "Write the new bank there and keep the old one."),
     repeats: Literal["error", "skip"] = own(
         "", "The very same data again: error (default), or skip, which leaves the bank as it is.", default="error"
     ),
+    undo: bool = own("", "Take back the last load: the bank as it was before, once.", default=False),
+    history: bool = own("", "Print the loads of the bank and their checksums; change nothing.", default=False),
 ) -> None:
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
 
-    The scale stays. The bank is replaced when the new one is complete, and not otherwise. Updates at the same time
-    follow one another.
+    The scale stays. The new answers are compared with the bank first: items that they put elsewhere, significantly
+    (Holm, 5%) and by 0.3 logits or more, are named as drifted. With --strict the bank then stays as it was, with exit
+    code 3.
+
+    The bank is replaced when the new one is complete, and not otherwise. Updates at the same time follow one another.
 
     \b
     Examples
       spectral-irt update mybank june.csv
       spectral-irt update mybank log/*.parquet -o mybank-new
+      spectral-irt update mybank --undo
     """
+    if undo or history:
+        flag = "--undo" if undo else "--history"
+        besides = {"FILE": bool(files), "-o": output is not None, "--history": undo and history}
+        for name, given in besides.items():
+            if given:
+                raise OptionError(f"{flag} is about the bank alone; leave out {name}.")
+        if undo:
+            _undo(bank, mode)
+        else:
+            _history(bank, mode)
+        return
+    if not files:
+        raise OptionError("update needs the files with the new answers, or --undo or --history.")
     place = bank if output is None else output
     if output is not None:
         is_bank(output)  # an error where no bank can be saved
@@ -185,8 +208,10 @@ def update(
         responses = reading.read_for_bank(before, files, progress, call)
         while True:
             progress.say("updating the bank")
-            after = before.update(responses, repeats=repeats, threads=call.threads)
-            if after is before and output is None:
+            after, drift = updated(before, responses, repeats=repeats, threads=call.threads)
+            changed = after is not before
+            held_back = mode.strict and bool(drift.drifted.any())
+            if held_back or (not changed and output is None):
                 break
             try:
                 after.save(place, tell=progress.say)
@@ -194,50 +219,151 @@ def update(
             except StaleBankError:  # another update was quicker: ours comes after it
                 progress.say("the bank has changed meanwhile; reading it again")
                 before = Bank.load(bank)
-    findings = [*responses.notes, *(one for one in after.findings if one not in before.findings)]
+    done = Update(before, after, responses, drift, place, held_back)
 
     def record() -> dict[str, Any]:
-        sizes = {
-            name: {"items": one.n_items, "persons": one.n_persons, "responses": int(one.n.sum())}
-            for name, one in (("before", before), ("after", after))
-        }
-        about = {"folder": str(place), "changed": after is not before, **sizes}
-        return {"bank": about, **_input(files, reading, responses)}
+        about = {"folder": str(place), "changed": changed and not held_back, **_sizes(before, after)}
+        compared = {"drifted": drift.records(), "moved": done.moved_records()}
+        return {"bank": about, **compared, **_input(files, reading, responses)}
 
-    mode.end(lambda: _show_update(before, after, responses, findings, place), record, findings)
+    mode.end(partial(_show_update, done), record, done.findings)
 
 
-def _show_update(before: Bank, after: Bank, responses: Responses, findings: list[Finding], place: Path) -> None:
+@dataclass(frozen=True, eq=False)
+class Update:
+    """A bank before and after new responses; how far these put its items from where it had them; where it goes, and
+    whether it was held back."""
+
+    before: Bank
+    after: Bank
+    responses: Responses
+    drift: Drift
+    place: Path
+    held_back: bool
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What reading and updating had to say that was not known of the bank before."""
+        old = self.before.findings
+        return [*self.responses.notes, *(finding for finding in self.after.findings if finding not in old)]
+
+    @cached_property
+    def moved(self) -> Floats:
+        """How far each item of the bank goes."""
+        return self.after.difficulty[: self.before.n_items] - self.before.difficulty
+
+    @cached_property
+    def moved_most(self) -> Ints:
+        """The items that move most, farthest first."""
+        size = np.nan_to_num(np.abs(self.moved))
+        order = np.argsort(-size, kind="stable")[:MOVED]
+        return order[size[order] > 0]
+
+    def moved_records(self) -> list[dict[str, Any]]:
+        """These as data."""
+        return [
+            {
+                "item": self.before.items.item(k),
+                "before": self.before.difficulty[k],
+                "se_before": self.before.se[k],
+                "after": self.after.difficulty[k],
+                "se_after": self.after.se[k],
+                "moved": self.moved[k],
+            }
+            for k in self.moved_most.tolist()
+        ]
+
+
+def _sizes(before: Bank, after: Bank) -> dict[str, dict[str, int]]:
+    """How much there is in a bank, before and after."""
+    return {
+        name: {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())}
+        for name, bank in (("before", before), ("after", after))
+    }
+
+
+def _content(bank: Bank) -> str:
+    """How much there is in a bank, in words."""
+    return f"{int(bank.n.sum()):,} answers of {bank.n_persons:,} people to {bank.n_items:,} items"
+
+
+def _show_update(done: Update) -> None:
     out = console()
-    show_source(out, responses)
+    before, after, place = done.before, done.after, done.place
+    show_source(out, done.responses)
     if after is before:
-        told = ("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already.")
-        say(out, Text.assemble(*told))
+        words = ("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already.")
+        say(out, Text.assemble(*words))
         return
-    n = before.n_items
-    old, old_se, new, new_se = before.difficulty, before.se, after.difficulty[:n], after.se[:n]
-    moved = np.nan_to_num(np.abs(new - old))
-    order = np.argsort(-moved, kind="stable")[:MOVED]
-    order = order[moved[order] > 0]
-    values = (old, old_se, new, new_se, new - old)
-    columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in column[order]] for column in values)]
+    order = done.moved_most
     if len(order):
         heads = ["moved most", "before", "se", "after", "se", "moved"]
+        values = (before.difficulty, before.se, after.difficulty, after.se, done.moved)
+        columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in column[order]] for column in values)]
         say(out, plain_table(heads, columns, out.width, whole=out.whole))
         say(out)
-    lines = [
-        (name, f"{int(one.n.sum()):,} answers of {one.n_persons:,} people to {one.n_items:,} items")
-        for name, one in (("before", before), ("after", after))
-    ]
+    lines = [("before", _content(before)), ("after", _content(after))]
+    old_se, new_se = before.se, after.se[: before.n_items]
     known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.calibration.anchored
     if known.any():
         lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
     show_lines(out, lines)
-    if findings:
+    if done.findings:
         say(out)
-        show_findings(out, findings)
+        show_findings(out, done.findings)
     say(out)
-    say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
+    if done.held_back:
+        say(out, Text("Items have drifted, and with --strict nothing was written: the bank is as it was."))
+    else:
+        say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
+
+
+def _undo(folder: Path, mode: Mode) -> None:
+    """`update --undo`: the bank before its last load."""
+    with Progress() as progress:
+        before, after = undo_load(folder, tell=progress.say)
+    undone = before.data[len(after.data) :]
+
+    def show() -> None:
+        out = console()
+        for load in undone:
+            say(out, Text(f"Undone: {printable(load.source)}, {_size_of_load(load)}."))
+        words = ("The bank in ", (printable(folder), "bold"), f" is as it was before: {_content(after)}.")
+        say(out, Text.assemble(*words))
+
+    def record() -> dict[str, Any]:
+        about = {"folder": str(folder), "changed": True, **_sizes(before, after)}
+        return {"bank": about, "undone": [asdict(load) for load in undone]}
+
+    mode.end(show, record)
+
+
+def _history(folder: Path, mode: Mode) -> None:
+    """`update --history`: the loads of the bank."""
+    bank = Bank.load(folder)
+
+    def show() -> None:
+        out = console()
+        heads = ["load", "people", "items", "answers", "by", "checksum"]
+        columns = [
+            [printable(load.source) for load in bank.data],
+            *([f"{getattr(load, name):,}" for load in bank.data] for name in ("persons", "items", "responses")),
+            [load.how for load in bank.data],
+            [load.digest.removeprefix("sha256:")[:12] for load in bank.data],
+        ]
+        say(out, plain_table(heads, columns, out.width, whole=out.whole))
+        say(out)
+        say(out, Text.assemble((printable(folder), "bold"), f": {_content(bank)}."))
+
+    def record() -> dict[str, Any]:
+        about = {"folder": str(folder), "changed": False, "items": bank.n_items, "persons": bank.n_persons}
+        return {"bank": {**about, "responses": int(bank.n.sum())}, "loads": [asdict(load) for load in bank.data]}
+
+    mode.end(show, record)
+
+
+def _size_of_load(load: DataSet) -> str:
+    return f"{load.responses:,} answers of {load.persons:,} people to {load.items:,} items, by {load.how}"
 
 
 def link(
@@ -322,7 +448,7 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
     drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
     drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
     lines += [
-        ("link", f"A = B {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
+        ("link", f"A = B {found.shift:+z.3f} logits (se {found.shift_se:.3f}), {found.method}"),
         ("drift", drift),
         ("agreement", found.agreement),
         ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),

@@ -31,17 +31,16 @@ own = partial(option, None)
 columns, scoring, people = partial(option, "columns"), partial(option, "scoring"), partial(option, "people")
 method, size, results = partial(option, "method"), partial(option, "size"), partial(option, "results")
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
-        "JSON lines; several files, or a folder of them, are one table. Or an address (https://, for Parquet s3:// "
-        "and the like), - for standard input, a packed file (see spectral-irt pack), or with --sql a database: "
-        "sqlite:FILE, duckdb:FILE or postgresql://USER@HOST/DATABASE.",
-    ),
-]
+_FILES = typer.Argument(
+    metavar="FILE",
+    show_default=False,
+    help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
+    "JSON lines; several files, or a folder of them, are one table. Or an address (https://, for Parquet s3:// "
+    "and the like), - for standard input, a packed file (see spectral-irt pack), or with --sql a database: "
+    "sqlite:FILE, duckdb:FILE or postgresql://USER@HOST/DATABASE.",
+)
+Files = Annotated[list[str], _FILES]
+FilesIfAny = Annotated[list[str] | None, _FILES]
 
 
 def output_at(metavar: str, help: str, **more: Any) -> Any:

@@ -270,7 +270,10 @@ def test_a_writer_is_waited_for_but_not_forever(folder, monkeypatch):
             bank.save(folder)
         assert len(waited) == 1
     assert Bank.load(folder).n_persons == 400
-    assert sorted(path.suffix for path in folder.iterdir()) == [".json", *3 * [".parquet"]]
+    assert sorted(path.suffix for path in folder.iterdir()) == [
+        *2 * [".json"],
+        *6 * [".parquet"],
+    ]  # with the one before
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_update(folder):
@@ -281,7 +284,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_update(folder):
         (place / "items.0123456789ab.parquet").write_bytes(b"a table without a manifest")
         assert storage.is_bank(place) == (place == folder)
         Bank.load(folder).update(piece(seed)).save(place)
-        assert len(os.listdir(place)) == 4
+        assert len(os.listdir(place)) == (8 if place == folder else 4)  # with the bank before, where there was one
 
 
 @pytest.mark.slow
@@ -310,5 +313,93 @@ def test_three_writers_at_the_same_time(folder):
     assert bank.n_persons == 300 + 15 * 100
     assert int(bank.n.sum()) == 8 * bank.n_persons
     assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(15))
-    assert len(os.listdir(folder)) == 4
+    assert len(os.listdir(folder)) == 8  # the bank, and the one before
     assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(15))])
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def loads(tmp_path):
+    """A bank in a folder, and two further loads."""
+    first, *rest = (simulate.rasch(200, 12, seed=k).responses for k in (1, 2, 3))
+    return bank_of(first).save(tmp_path / "bank"), rest
+
+
+def test_the_last_load_is_undone_byte_by_byte_and_once(loads):
+    folder, (second, third) = loads
+    with pytest.raises(BankError, match="nothing to undo"):
+        Bank.undo(folder)
+    before = contents(folder)
+    Bank.load(folder).update(second).save(folder)
+    assert len(Bank.load(folder).data) == 2
+    assert [data.persons for data in Bank.undo(folder).data] == [200]
+    assert contents(folder) == before
+    with pytest.raises(BankError, match="nothing to undo"):
+        Bank.undo(folder)
+    bank = Bank.load(folder).update(second)
+    bank.save(folder)
+    between = Bank.load(folder)
+    bank.update(third).save(folder)
+    assert len(list(folder.iterdir())) == 8  # the bank, and the one before: none that came earlier
+    assert_same(Bank.undo(folder), between)
+    assert_same(Bank.load(folder), between)
+    with pytest.raises(BankError, match="nothing to undo"):  # one step is kept
+        Bank.undo(folder)
+    Bank.load(folder).update(third).save(folder)  # what was undone can come again
+    assert len(Bank.load(folder).data) == 3
+    Bank.load(folder).rescale(500, 100).save(folder)
+    with pytest.raises(BankError, match="nothing to undo"):  # that was no load
+        Bank.undo(folder)
+
+
+@pytest.mark.parametrize("step", range(1, 13))
+def test_a_crash_in_a_load_or_in_its_undoing_leaves_one_bank_whole(loads, monkeypatch, step):
+    folder, (second, third) = loads
+    Bank.load(folder).update(second).save(folder)
+    old = Bank.load(folder)
+    new = old.update(third)
+    fails = iter([False] * (step - 1) + [True] + [False] * 40)
+
+    def failing(real, *args):
+        if next(fails):
+            raise OSError(28, "No space left on device")
+        return real(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", partial(failing, os.fsync))
+        patch.setattr(os, "replace", partial(failing, os.replace))
+        if step <= 10:  # three tables, the manifest before and the new one, each flushed and moved
+            with pytest.raises(OutputError, match="The bank that was there is unchanged"):
+                new.save(folder)
+        else:
+            new.save(folder)
+            with pytest.raises(OutputError, match="unchanged"):
+                Bank.undo(folder)
+    there = Bank.load(folder)
+    assert len(there.data) == (2 if step <= 10 else 3)
+    assert len(Bank.undo(folder).data) == len(there.data) - 1
+    if step > 10:
+        assert_same(Bank.load(folder), old)
+
+
+def test_a_bank_before_that_is_damaged_is_not_put_back(loads):
+    folder, (second, _) = loads
+    Bank.load(folder).update(second).save(folder)
+    now = Bank.load(folder)
+    kept = json.loads((folder / "bank.json").read_text())["previous"]["file"]
+    text = (folder / kept).read_text()
+    (folder / kept).write_text(text.replace("update", "updated") + " ")
+    with pytest.raises(BankError, match="checksum is wrong"):
+        Bank.undo(folder)
+    (folder / kept).write_text(text)
+    table = folder / json.loads(text)["tables"]["items"]["file"]
+    table.write_bytes(table.read_bytes()[:-1] + b"?")
+    with pytest.raises(BankError, match="checksum is wrong"):
+        Bank.undo(folder)
+    table.unlink()
+    with pytest.raises(BankError, match="is missing"):
+        Bank.undo(folder)
+    assert_same(Bank.load(folder), now)
