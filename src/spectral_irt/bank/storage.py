@@ -27,6 +27,7 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.bank.bank import Bank, DataSet, Population
+from spectral_irt.bank.checks import SenselessBank, check_bank, check_information
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import CONDITIONAL, MARGINAL, RATING_SCALE, Calibration, Provenance, Scale
 from spectral_irt.conditional.information import block_diagonal
@@ -174,17 +175,33 @@ def model_fields(record: Mapping[str, Any], n_items: int) -> dict[str, Any]:
     return {"model": RATING_SCALE if one_scale else "", "likelihood": likelihood}
 
 
-def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
-    """The bank of a record and tables. That nothing was changed since it was written the checksums have shown."""
+def layout_of(tables: Mapping[str, pl.DataFrame]) -> Thresholds:
+    """Which thresholds belong to which item, of tables with the right columns."""
+    if not {"items", "categories"} <= set(tables) <= set(TABLES):
+        raise SenselessBank(f"tables of other names than a bank's ({listed(tables)})")
     for name, table in tables.items():
         full = table.filter(table["category"] > 0) if name == "categories" else table
         empty = [column for column in TABLES[name] if column not in MAY_BE_EMPTY and full[column].null_count()]
         if dict(sorted(table.schema.items())) != dict(sorted(TABLES[name].items())) or empty:
-            raise ValueError(f"table {name!r} is not as it should be")
+            raise SenselessBank(f"a table {name!r} that is not as it should be")
+    item, n_items = tables["categories"]["item"].to_numpy(), len(tables["items"])
+    if len(item) and not 0 <= item.min() <= item.max() < n_items:
+        raise SenselessBank("categories of items that it does not have")
+    number_of = np.bincount(item, minlength=n_items)
+    if (number_of < 2).any():
+        raise SenselessBank("an item with fewer than two categories")
+    return Thresholds.ones(n_items) if (number_of == 2).all() else Thresholds(number_of.astype(np.int64) - 1)
+
+
+def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
+    """The bank of a record and tables. That nothing was changed since it was written the checksums have shown; that it
+    makes sense is checked here."""
+    layout = layout_of(tables)
+    check_bank(record, tables, layout)
     people = record["population"]
-    number_of = np.bincount(tables["categories"]["item"].to_numpy())
-    layout = Thresholds.ones(len(number_of)) if (number_of == 2).all() else Thresholds(number_of.astype(np.int64) - 1)
     matrix, blocks = _information(tables["information"], layout) if "information" in tables else (None, None)
+    if matrix is not None or blocks is not None:
+        check_information(blocks if matrix is None else matrix)
     items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
     rows = {name: tables["categories"][name].to_numpy() for name in TABLES["categories"]}
     codes, number = (np.full((layout.n_items, layout.widest + 1), np.nan) for _ in range(2))
@@ -480,6 +497,11 @@ def _opened(place: Path, record: Mapping[str, Any], seal: str) -> Bank:
         return bank_of(record, tables, (str(place.resolve()), seal))
     except (FileNotFoundError, BankError):
         raise
+    except SenselessBank as error:
+        raise BankError(
+            f"the bank {str(place)!r} holds {error}: its files have been changed by something else than spectral-irt. "
+            "Restore it from a copy, or calibrate again."
+        ) from error
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
             raise
