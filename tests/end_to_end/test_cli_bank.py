@@ -188,8 +188,102 @@ def test_a_bank_is_updated_in_place(cli, bank):
     assert "after 8,800 answers of 800 people to 12 items" in said
     assert "2 items are new in the bank: 'q10', 'q11'" in said
     assert "The bank is in bank." in said
-    assert [Path(name).suffix for name in os.listdir(bank)].count(".parquet") == 3
-    assert len(os.listdir(bank)) == 4
+    assert [Path(name).suffix for name in os.listdir(bank)].count(".parquet") == 6  # the bank, and the one before
+    assert len(os.listdir(bank)) == 8
+
+
+def inverted(name, seed, items):
+    """Right is wrong in these items, as with another key."""
+    form(name, seed)
+    table = pl.read_csv(name).with_columns((1 - pl.col(item)).alias(item) for item in items)
+    table.write_csv(name)
+    return name
+
+
+def test_drifted_items_are_named_and_with_strict_the_bank_stays(cli, bank):
+    old = Bank.load(bank)
+    easiest = {"q0", "q1"}  # those that another key moves far
+    inverted("wrong.csv", 3, easiest)
+    before = contents(bank)
+    done = cli("update bank wrong.csv --strict --json")
+    assert done.code == 3
+    assert "The bank is unchanged" in done.err
+    assert contents(bank) == before
+    found = json.loads(done.out)
+    assert found["bank"]["changed"] is False
+    assert {one["item"] for one in found["drifted"]} == easiest
+    expected = old.drift(read("wrong.csv"))
+    for one in found["drifted"]:
+        k = expected.item.tolist().index(one["item"])
+        assert (one["displacement"], one["se"]) == pytest.approx((expected.displacement[k], expected.se[k]))
+        assert one["p_adjusted"] < 0.05
+    moved = found["moved"][0]
+    k = old.items.tolist().index(moved["item"])
+    after = old.update(read("wrong.csv"))
+    assert (moved["before"], moved["after"]) == pytest.approx((old.difficulty[k], after.difficulty[k]))
+    assert cli("update bank wrong.csv --strict -o other").code == 3
+    assert not Path("other").exists()
+    said = cli("update bank wrong.csv --strict")
+    assert (said.code, contents(bank)) == (3, before)
+    assert "as it was" in said.out
+    assert "2 items have drifted" in cli.ok("update bank wrong.csv")  # a warning, and the bank has them
+    assert Bank.load(bank).n_persons == 800
+    cli.ok("update bank --undo")
+    form("new.csv", 4)
+    assert cli("update bank new.csv --strict -q").code == 0
+
+
+def test_a_load_is_undone_once_and_the_history_lists_what_is_there(cli, bank):
+    before = contents(bank)
+    cli.refused("update bank --undo", "nothing to undo")
+    cli.ok("update bank", form("new.csv", 3), "-q")
+    loads = json.loads(cli.ok("update bank --history --json"))["loads"]
+    assert [(load["source"], load["responses"], load["how"]) for load in loads] == [
+        ("old.csv", 4000, "fit"),
+        ("new.csv", 4000, "update"),
+    ]
+    assert all(len(load["digest"]) == 32 for load in loads)
+    said = cli.ok("update bank --history")
+    assert loads[1]["digest"][:12] in said
+    found = json.loads(cli.ok("update bank --undo --json"))
+    assert [load["source"] for load in found["undone"]] == ["new.csv"]
+    assert (found["bank"]["before"]["persons"], found["bank"]["after"]["persons"]) == (800, 400)
+    assert contents(bank) == before
+    cli.refused("update bank --undo", "nothing to undo")
+    cli.ok("update bank new.csv -q")
+    said = cli.ok("update bank --undo")
+    assert "Undone: new.csv, 4,000 answers of 400 people" in said
+    cli.refused("update bank", "needs the files")
+    cli.refused("update bank new.csv --undo", "--undo is about the bank alone; leave out FILE")
+    cli.refused("update bank --history -o other", "--history is about the bank alone; leave out -o")
+    cli.refused("update bank --undo --missing 9", "leave out --missing")
+
+
+def test_a_link_of_a_bank_with_itself_has_no_negative_zero(cli, bank):
+    assert "-0.000" not in cli.ok("link bank bank")
+
+
+def test_a_night_without_the_column_of_the_items_says_so(cli, bank):
+    Path("night.csv").write_text("student_id,is_correct,ts\n1,1,2026-11-01 00:00:00\n2,0,2026-11-01 00:00:01\n")
+    cli.refused("update bank night.csv", "no column names the items", "'student_id', 'is_correct', 'ts'", "--item")
+    Path("night.csv").write_text("student_id,q1,q2\n1,1,x\n2,0,1\n")  # a wide table with items of the bank
+    cli.refused("update bank night.csv", "'x'")
+
+
+def test_digests_of_a_partitioned_folder(cli, bank):
+    form("new.csv", 3)
+    table = read("new.csv")
+    rows = [(f"p{person}", str(item), int(right)) for person, item, right in zip(*table.entries.answers(), strict=True)]
+    frame = pl.DataFrame(rows, schema=["person", "item", "response"], orient="row")
+    frame = frame.with_columns(item="q" + pl.col("item"))
+    for day, part in enumerate((frame[:2000], frame[2000:])):
+        Path(f"log/dt=2026-11-0{day + 1}").mkdir(parents=True)
+        part.write_parquet(f"log/dt=2026-11-0{day + 1}/part-0.parquet")
+    names = {f"log/dt=2026-11-0{day}/part-0.parquet" for day in (1, 2)}
+    for line in ("update bank log -o other --json", "fit log --json"):
+        digests = json.loads(cli.ok(line))["input"]["digests"]
+        assert set(digests) == names
+        assert all(digest.startswith("sha256:") for digest in digests.values())
 
 
 def test_another_place_keeps_the_old_bank(cli, bank):
@@ -216,7 +310,7 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(cli, bank, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Bank, "update", stopped)
+        patch.setattr("spectral_irt.cli.bank.updated", stopped)
         done = cli("update bank new.csv")
         assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
     assert contents() == before

@@ -4,6 +4,7 @@ what was fitted, how, and what came of it (fit.json), and how these are written.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -13,7 +14,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import estimator_name
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, input_paths, naming
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
@@ -50,7 +50,10 @@ TABLES = (
     *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
-RESULTS = (*map(".".join, product(TABLES, ("csv", "parquet"))), RECORD)  # what a fit may write, the record last
+RESULTS = (
+    *map(".".join, itertools.product(TABLES, ("csv", "parquet"))),
+    RECORD,
+)  # what a fit may write, the record last
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
 COLUMNS_LEFT_OUT = ("attribute_columns", "total_columns", "unlike_columns", "not_in_key")  # codes of findings
@@ -287,18 +290,15 @@ def record_head() -> dict[str, Any]:
 
 
 def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """The SHA-256 of every local file among these, or in a folder among these; what is no file (a pattern, standard
-    input, a store) has none."""
-    found: dict[str, str] = {}
-    for given in files:
-        name = os.fspath(given)
-        inside = sorted(os.path.join(name, each) for each in os.listdir(name)) if os.path.isdir(name) else [name]
-        for file in inside:
-            with suppress(OSError):
-                at = os.stat(file)
-                if stat.S_ISREG(at.st_mode):
-                    found[file] = _digest(os.path.abspath(file), at.st_size, at.st_mtime_ns)
-    return found
+    """The SHA-256 of every local file that these mean: themselves, all below a folder, all that a pattern matches. What
+    is no ordinary file (standard input, a store) has none."""
+    digests: dict[str, str] = {}
+    for path in itertools.chain.from_iterable(map(input_paths, files)):
+        with suppress(OSError):
+            state = path.stat()
+            if stat.S_ISREG(state.st_mode):
+                digests[str(path)] = _digest(os.path.abspath(path), state.st_size, state.st_mtime_ns)
+    return digests
 
 
 @lru_cache(maxsize=1000)  # a record may be asked for several times

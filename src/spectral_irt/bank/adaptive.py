@@ -55,6 +55,10 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
     >>> next_item(bank, {}).item, next_item(bank, {bank.items[2]: 1}).item != bank.items[2]
     ('item3', True)
     """
+    known = POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
+    mean, sd = known if population is None else population
+    if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+        raise OptionError(f"`population` is {population!r}; it is a mean and a standard deviation above zero.")
     made, labels = bank.calibration, list(answers)
     group = np.where(bank.estimated, bank.evidence.link_group, -1)
     sums = made.layout.cumulated(made.thresholds)
@@ -68,8 +72,6 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
         raise BankError("the bank has no item with a difficulty of its own.")
     home = int(np.argmax(np.bincount(of)))  # the scale that most of the answers are on; without any, of most items
     here = group[place] == home
-    known = POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
-    mean, sd = population or known
     theta, log = mean + sd * GRID, -(GRID**2) / 2
     for k, category in zip(place[here], given[here], strict=True):
         log = log + np.log(category_probabilities(theta, np.tile(sums[k], (len(theta), 1)))[:, category])
@@ -82,7 +84,7 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
     best = int(np.argmax(np.where(free, p @ k**2 - (p @ k) ** 2, -1.0)))
     found = _findings(bank, int(np.sum((group >= 0) & (group != home))), place[~here])
     se = float(np.sqrt(weight @ (theta - center) ** 2))
-    return Next(bank.items[best] if free.any() else None, center, se, found)
+    return Next(bank.items.item(best) if free.any() else None, center, se, found)
 
 
 def _category(value: Any, codes: Floats) -> int:

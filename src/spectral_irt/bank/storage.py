@@ -200,8 +200,9 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
     check_bank(record, tables, layout)
     people = record["population"]
     matrix, blocks = _information(tables["information"], layout) if "information" in tables else (None, None)
-    if matrix is not None or blocks is not None:
-        check_information(blocks if matrix is None else matrix)
+    for information in (matrix, blocks):
+        if information is not None:
+            check_information(information)
     items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
     rows = {name: tables["categories"][name].to_numpy() for name in TABLES["categories"]}
     codes, number = (np.full((layout.n_items, layout.widest + 1), np.nan) for _ in range(2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from spectral_irt.analysis.folder import counts_of, file_digests, persons_record
 from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
+from spectral_irt.bank.drift import DRIFTED
 from spectral_irt.bank.linking import told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
@@ -24,6 +25,7 @@ from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
 from spectral_irt.cli.help import argument
 from spectral_irt.cli.models import SHORTLIST, score_models
 from spectral_irt.cli.options import Call, Files, FilesIfAny, Reading, mean_and_sd, output_at, own, shareable
+from spectral_irt.cli.options import changed as changed_options
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
@@ -189,6 +191,7 @@ def update(
     if undo or history:
         flag = "--undo" if undo else "--history"
         besides = {"FILE": bool(files), "-o": output is not None, "--history": undo and history}
+        besides |= {f"--{name.replace('_', '-')}": True for name in changed_options(reading)}
         for name, given in besides.items():
             if given:
                 raise OptionError(f"{flag} is about the bank alone; leave out {name}.")
@@ -244,8 +247,13 @@ class Update:
     @property
     def findings(self) -> list[Finding]:
         """What reading and updating had to say that was not known of the bank before."""
-        old = self.before.findings
-        return [*self.responses.notes, *(finding for finding in self.after.findings if finding not in old)]
+        findings = [*self.responses.notes]
+        for finding in self.after.findings:
+            if finding.code == DRIFTED and self.held_back:
+                findings.append(replace(finding, sentence=f"{finding.sentence} The bank is unchanged (--strict)."))
+            elif finding not in self.before.findings:
+                findings.append(finding)
+        return findings
 
     @cached_property
     def moved(self) -> Floats:
@@ -313,7 +321,7 @@ def _show_update(done: Update) -> None:
         show_findings(out, done.findings)
     say(out)
     if done.held_back:
-        say(out, Text("Items have drifted, and with --strict nothing was written: the bank is as it was."))
+        say(out, Text("Nothing was written: the bank is as it was."))
     else:
         say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
 

@@ -20,7 +20,7 @@ import typer
 
 from spectral_irt.cli.help import option, place
 from spectral_irt.cli.terminal import Progress, cluster
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
 from spectral_irt.text import without_secrets
 
 if TYPE_CHECKING:
@@ -274,16 +274,39 @@ class Reading:
 
     def read_for_bank(self, bank: Bank, files: Sequence[str], progress: Progress, call: Call) -> Responses:
         """Answers to items of a bank, in the kind that the bank has, be it those of a single person."""
-        if not bank.right_or_wrong:
-            codes = bank.calibration.codes
-            codes = codes[codes == codes]
-            span = int(codes.min()), int(codes.max())
-            return self.read(files, progress, call, known=True, span=span, ordered=True)
-        if self.recodes:
-            raise OptionError("--recode and --reverse are for ordered categories; the items of this bank are 0/1.")
-        responses = self.read(files, progress, call, known=True)
+        try:
+            if not bank.right_or_wrong:
+                codes = bank.calibration.codes
+                codes = codes[codes == codes]
+                span = int(codes.min()), int(codes.max())
+                return self.read(files, progress, call, known=True, span=span, ordered=True)
+            if self.recodes:
+                raise OptionError("--recode and --reverse are for ordered categories; the items of this bank are 0/1.")
+            responses = self.read(files, progress, call, known=True)
+        except (ReadError, ResponseValueError) as error:
+            raise self._no_items(bank, files) or error from error
         bank._refuse_ordered(responses)
         return responses
+
+    def _no_items(self, bank: Bank, files: Sequence[str]) -> ReadError | None:
+        """What is wrong with files that cannot be read because the column that names the items is gone."""
+        from spectral_irt.reading.columns import without_items
+        from spectral_irt.reading.formats import find_files, open_table
+        from spectral_irt.text import listed
+
+        if self.item is not None or self.sql is not None or "-" in files:
+            return None
+        try:
+            first = find_files(list(files), sheet=self.sheet, encoding=self.encoding)[0]
+            columns = open_table(first).columns
+        except SpectralIrtError:
+            return None
+        if not without_items(columns, bank.items.tolist()):
+            return None
+        return ReadError(
+            f"{first.name}: no column names the items (item, question and the like), and none is called as an item of "
+            f"the bank. Its columns are {listed(columns)}. Name the one with the items by `item=`."
+        )
 
     def given(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """The options of `read` that these are, as far as they differ from its defaults; for a record with the database

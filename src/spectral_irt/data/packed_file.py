@@ -24,6 +24,7 @@ from scipy import sparse
 
 from spectral_irt import __version__
 from spectral_irt.data.block import Block, Ints, Thresholds, answered_items, pack_block, slots_of
+from spectral_irt.data.categories import KEY
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import RawAnswers
@@ -306,6 +307,8 @@ def _note(kept: dict[str, Any]) -> Finding:
 def _raw(kept: dict[str, Any] | None) -> RawAnswers | None:
     if kept is None:
         return None
+    if len(kept["options"]) == KEY:  # none without a key; with one, blanks and the right option come first
+        raise _Damaged("names no right option")
     key = {label: str(text) for label, text in kept["key"]}
     blanks = None if kept["blanks"] is None else {label: (int(a), int(b)) for label, (a, b) in kept["blanks"]}
     return RawAnswers(tuple(map(str, kept["options"])), key, blanks)

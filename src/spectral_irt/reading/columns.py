@@ -104,6 +104,17 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
+def without_items(columns: Sequence[str], labels: Iterable[Any]) -> bool:
+    """Whether these columns look like those of a long table without the one that names the items: some are called as
+    persons or responses are, none as items are, nor as one of the items that are known.
+
+    >>> without_items(["student_id", "is_correct", "ts"], ["q1"]), without_items(["id", "q1"], ["q1"])
+    (True, False)
+    """
+    roles = {ROLE_OF.get(plain(name)) for name in columns}
+    return bool(roles & {"person", "response"}) and "item" not in roles and not set(columns) & set(map(str, labels))
+
+
 def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
     given, ignored = dict[str, int](), set[int]()

@@ -144,6 +144,11 @@ def test_nothing_is_left_and_answers_that_mean_nothing(bank, ordered):
         next_item(bank, {bank.items[0]: 2})
     with pytest.raises(OptionError, match="an answer is 4; it is one of 0, 1, 2, 3"):
         next_item(ordered, {ordered.items[0]: 4})
+    for population in ((0, 0), (0, -1), (np.nan, 1), (0, np.inf)):
+        with pytest.raises(OptionError, match="standard deviation above zero"):
+            next_item(bank, {}, population=population)
+    numbered = bank_of(simulate.rasch(200, 5, seed=1).responses)
+    assert json.loads(json.dumps(next_item(numbered, {}).item)) in range(5)
 
 
 def test_the_items_for_other_programs(bank, ordered):

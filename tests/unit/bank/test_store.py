@@ -121,7 +121,7 @@ def test_a_resealed_manifest_that_lies_and_names_outside_the_folder_which_are_no
     for lie, words in (
         ({"tables": {**tables, "items": {**items, "file": "../secret.parquet"}}}, "lies outside"),
         ({"tables": {**tables, "items": 5}}, "cannot be understood"),
-        ({"scale": {**record["scale"], "unit": "wide"}}, "cannot be understood"),
+        ({"scale": {**record["scale"], "unit": "wide"}}, "worth 'wide'"),
     ):
         (folder / "bank.json").write_bytes(storage._sealed(record | lie)[0])
         with pytest.raises(BankError, match=words):
@@ -134,9 +134,9 @@ def test_a_resealed_manifest_that_lies_and_names_outside_the_folder_which_are_no
         ("items", pl.lit(None, dtype=pl.String).alias("status"), "not as it should be"),
         ("items", pl.col("n").cast(pl.String).alias("n"), "not as it should be"),
         ("items", pl.lit(1).alias("more"), "not as it should be"),
-        ("categories", pl.lit(40, dtype=pl.Int32).alias("item"), "cannot be understood"),
+        ("categories", pl.lit(40, dtype=pl.Int32).alias("item"), "items that it does not have"),
         ("categories", pl.lit(None, dtype=pl.Float64).alias("prior_gradient"), "not as it should be"),
-        ("information", pl.lit(40, dtype=pl.Int32).alias("row"), "cannot be understood"),
+        ("information", pl.lit(40, dtype=pl.Int32).alias("row"), "thresholds that it does not have"),
     ],
 )
 def test_a_resealed_table_that_lies(bank, tmp_path, table, lie, says):

@@ -228,12 +228,20 @@ def test_a_crafted_file_of_ordered_answers(change, what, rated, file):
         si.open_responses(file)
 
 
+def only_blanks(parts, record):
+    """One option, and no block says what was chosen."""
+    record["raw"]["options"] = [""]
+    for block in record["blocks"]:
+        del block["options"]
+
+
 def test_an_option_without_a_name_and_an_item_twice(keyed, file):
     keyed.save(file)
     whole, block = file.read_bytes(), keyed.blocks[0]
     for change, what in (
         (replaced("options", "u1", [200, *block.options[1:].tolist()]), "has options that it does not name"),
         (replaced("items", "<i4", [block.items[1], *block.items[1:].tolist()]), "answered an item twice"),
+        (only_blanks, "names no right option"),
     ):
         file.write_bytes(written(whole, change))
         with pytest.raises(ReadError, match=what):
