@@ -251,6 +251,8 @@ class Calibration:
     def form_positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of the items of a form, by label, each named once and all with a difficulty."""
         place = self.positions(items)
+        if items is not None and not len(place):
+            raise OptionError("`items` names no item; name those of the form, or leave it out for all.")
         if len(np.unique(place)) < len(place):
             raise OptionError("`items` names the same item more than once; name each once.")
         without = self.labels[place[~self.known[place]]]

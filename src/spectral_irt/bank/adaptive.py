@@ -56,9 +56,10 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
     ('item3', True)
     """
     known = POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
-    mean, sd = known if population is None else population
-    if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+    prior = np.asarray(known if population is None else population, dtype=float)
+    if prior.shape != (2,) or not np.isfinite(prior).all() or prior[1] <= 0:
         raise OptionError(f"`population` is {population!r}; it is a mean and a standard deviation above zero.")
+    mean, sd = prior.tolist()
     made, labels = bank.calibration, list(answers)
     group = np.where(bank.estimated, bank.evidence.link_group, -1)
     sums = made.layout.cumulated(made.thresholds)

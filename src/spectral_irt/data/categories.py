@@ -3,7 +3,7 @@ before they were scored: the options that were chosen with an answer key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Codes, Floats, Ints, Mask, Thresholds
-from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, positions, spellings
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, plain_label, positions, spellings
 from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring, several
 from spectral_irt.errors import Finding, OptionError, ResponseValueError
 from spectral_irt.text import count, count_are, listed
@@ -111,7 +111,8 @@ class Settled:
 
 
 def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labels | None = None) -> Settled:
-    """Categories from 0 to the K of each item, from items x values that somebody used; `names` are those in messages.
+    """Categories from 0 to the K of each item, from items x values that somebody used; `names` are those of the things
+    rated, by which options and messages know the items.
     Of values that nobody used `unused` says: "collapse", the other categories of the item are renumbered; "error"; or
     "keep", an item has every category that somebody used for any item of its group."""
     if scoring.undecided and not used[:, 2:].any():
@@ -123,14 +124,13 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
             f"{lower[0]} to {lower[-1]}. If {top} means 'not answered', say `missing={top}`; if it is a category, name "
             "all categories with `recode=`."
         )
-    used, value, turned = _turned(used, items, scoring)
+    names = np.array((items if names is None else names).tolist(), dtype=object)
+    used, value, turned = _turned(used, names, scoring)
     width = used.shape[1]
     low = int(used.any(axis=0).argmax())
-    names = np.array((items if names is None else names).tolist(), dtype=object)
     if scoring.unused == "keep":  # an item has the categories of its group, from the lowest of these to the highest
-        groups = [0] * len(items) if scoring.groups is None else scoring.groups
-        each = [groups[item] for item in items.tolist()] if isinstance(groups, Mapping) else groups
-        used = used_by_group(used, np.unique([str(one) for one in each], return_inverse=True)[1])
+        things, thing = distinct_labels(names)
+        used = used_by_group(used, group_codes(things, scoring.groups)[1][thing])
     n_used = used.sum(axis=1)
     answered = n_used > 0
     lowest = used.argmax(axis=1)
@@ -162,15 +162,44 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
     return Settled(np.take_along_axis(rank, value, axis=1).astype(np.uint8), thresholds, codes, found, turned)
 
 
+Groups = Mapping[Any, Any] | Sequence[Any] | None  # of items that share a rating scale
+
+
+def group_codes(items: Labels, groups: Groups) -> tuple[Labels, Ints]:
+    """The labels of the groups of items that share a rating scale, and the group of each item."""
+    if groups is None:
+        return np.array(["all"], dtype=object), np.zeros(len(items), dtype=np.int64)
+    if isinstance(groups, Mapping):
+        absent = [item for item in items.tolist() if item not in groups]
+        if absent:
+            raise OptionError(f"`groups` says nothing about {count(len(absent), 'item')}: {listed(absent)}.")
+        groups = [groups[item] for item in items.tolist()]
+    if len(groups) != len(items):
+        raise OptionError(f"`groups` has {len(groups):,} labels; there are {count(len(items), 'item')}.")
+    return distinct_labels(groups)
+
+
+def distinct_labels(labels: Iterable[Any]) -> tuple[Labels, Ints]:
+    """The labels that differ, in the order of their first appearance, and which of them each one is."""
+    code: dict[Any, int] = {}
+    codes = [code.setdefault(plain_label(label), len(code)) for label in labels]
+    distinct = np.empty(len(code), dtype=object)
+    distinct[:] = list(code)
+    return distinct, np.array(codes, dtype=np.int64)
+
+
 def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:
-    """Items x values used after some items were turned round; what each value is then; and the sum of both."""
+    """Items x values used after some items were turned round; what each value is then; and the sum of both. An item may
+    be there several times, once for each rater."""
     value = np.broadcast_to(np.arange(used.shape[1]), used.shape)
     if not scoring.reverse:
         return used, value, 0
-    place = positions(scoring.reverse, items)
-    unknown = [one for one, k in zip(scoring.reverse, place.tolist(), strict=True) if k < 0]
+    things, thing = distinct_labels(items)
+    chosen = positions(scoring.reverse, things)
+    unknown = [one for one, k in zip(scoring.reverse, chosen.tolist(), strict=True) if k < 0]
     if unknown:
-        raise OptionError(f"`reverse` names {listed(unknown)}, which are not items; these are {listed(items)}.")
+        raise OptionError(f"`reverse` names {listed(unknown)}, which are not items; these are {listed(things)}.")
+    place = np.flatnonzero(np.isin(thing, chosen))
     somewhere = np.flatnonzero(used.any(axis=0))
     low, high = scoring.span or (int(somewhere.min(initial=HIGHEST)), int(somewhere.max(initial=0)))
     beyond = used[place, low + high + 1 :].any(axis=1)

@@ -81,6 +81,9 @@ class PackedWriter:
                 record["raw"] = {"options": raw.options, "key": list(raw.key.items()), "blanks": blanks}
             if responses.people is not None:
                 record["people"] = {name: values.tolist() for name, values in responses.people.items()}
+            if responses.answer_labels:
+                labels_of = {label: list(known.items()) for label, known in responses.answer_labels.items()}
+                record["answer_labels"] = [[plain_label(label), known] for label, known in labels_of.items()]
             if not responses.thresholds.binary:
                 record["thresholds"] = responses.thresholds.max_score.tolist()
                 record["codes"] = None if responses.codes is None else responses.codes.tolist()
@@ -169,6 +172,7 @@ def _opened(whole: memoryview, name: str) -> Responses:
             columns[column] = np.empty(n_persons, dtype=object)
             columns[column][:] = _values(values, column, LABEL | None)
         known["people"] = People(persons, columns, known["source"]) if "people" in record else None
+        known["answer_labels"] = _answer_labels(record.get("answer_labels", []))  # none in files of before
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -295,6 +299,15 @@ def _values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
     if not isinstance(values, list) or not all(isinstance(one, kinds) for one in values):
         raise ValueError(f"values of {what}")
     return values
+
+
+def _answer_labels(kept: list[Any]) -> dict[Any, dict[float, str]]:
+    """What the codes of each item mean."""
+    found: dict[Any, dict[float, str]] = {}
+    for item, meaning in kept:
+        _values([item], "items with labeled codes")
+        found[item] = {float(code): str(text) for code, text in meaning}
+    return found
 
 
 def _note(kept: dict[str, Any]) -> Finding:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.data import block as kernels
 from spectral_irt.data.block import EMPTY, Block, Duplicates, Floats, Ints, Mask, Repeats, Thresholds, slots_of
 from spectral_irt.data.labels import Labels as Labels
+from spectral_irt.data.labels import People, positions
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered, identity
 from spectral_irt.errors import DesignError, OptionError, ResponseValueError
 from spectral_irt.files import write_each
@@ -26,7 +27,6 @@ from spectral_irt.text import listed
 if TYPE_CHECKING:
     from spectral_irt.data.design import SharedSets
     from spectral_irt.data.facets import Facets
-    from spectral_irt.data.labels import People
     from spectral_irt.data.scoring import RawAnswers
     from spectral_irt.errors import Finding
 
@@ -208,6 +208,9 @@ class Responses:
         from spectral_irt.data.builder import pack_rows
 
         layout, repeats = Thresholds.ones(len(items)) if thresholds is None else thresholds, Repeats(duplicates)
+        _check_codes("person", person, len(persons))
+        _check_codes("item", item, len(items))
+        _check_codes("category", category, layout.max_score[item] + 1)
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
         rows = (person.astype(np.int32, copy=False), slots, None, None)
         blocks = tuple(pack_rows([rows], np.bincount(person, minlength=len(persons)), layout, repeats))
@@ -335,11 +338,19 @@ class Responses:
     def with_people(
         self, path: str | os.PathLike[str], columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
     ) -> Responses:
-        """The same responses with columns about the people, `responses.people`, from a file with a row for each person:
-        the `columns`, by default the only one beside that of the `person`."""
+        """The same responses with more columns about the people, `responses.people`, from a file with a row for each
+        person: the `columns`, by default the only one beside that of the `person`. A column of the same name that was
+        known before is replaced; a file that names none of these people is an error."""
         from spectral_irt.reading.side_tables import read_people
 
-        return replace(self, people=read_people(os.fspath(path), columns, person=person, sheet=sheet))
+        beside = read_people(os.fspath(path), columns, person=person, sheet=sheet)
+        if not np.any(positions(self.persons, beside.labels) >= 0):
+            raise OptionError(
+                f"none of the people in {beside.source} ({listed(beside.labels)}) is in {self.source} "
+                f"({listed(self.persons)}). Check that both name people alike."
+            )
+        before = {} if self.people is None else dict(self.people)
+        return replace(self, people=People(self.persons, before | beside.of(self.persons), beside.source))
 
     def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
@@ -357,10 +368,14 @@ class Responses:
         return replace(self, blocks=self.blocks[:1], persons=self.persons[: self.ends[1]], people=None)
 
     def sample(self, size: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
-        """So many people at random (of those `among`), and their positions; everybody where there are no more."""
-        if (self.n_persons if among is None else len(among)) <= size:
+        """So many people at random, of those `among` if given, and their positions; all of these where there are no
+        more."""
+        if among is None and self.n_persons <= size:
             return self, np.arange(self.n_persons)
-        chosen = np.sort(rng.choice(self.n_persons if among is None else among, size, replace=False))
+        if among is not None and len(among) <= size:
+            chosen = np.sort(among)
+        else:
+            chosen = np.sort(rng.choice(self.n_persons if among is None else among, size, replace=False))
         return self.take_persons(chosen), chosen
 
     def take_items(self, items: ArrayLike) -> Responses:
@@ -429,6 +444,15 @@ class Responses:
         person, item, category = self.answers()
         table[person, item] = category
         return table
+
+
+def _check_codes(name: str, codes: NDArray[Any], size: Ints | int) -> None:
+    """An error where a code points to nothing: it would be that of another item."""
+    wrong = (codes < 0) | (codes >= size)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        least = np.broadcast_to(size, codes.shape)[k]
+        raise ResponseValueError(f"code {k:,} of {name!r} is {codes[k]}, and there are {least:,}, from 0 on.")
 
 
 def turned(responses: Responses) -> Responses:

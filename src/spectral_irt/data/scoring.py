@@ -105,6 +105,8 @@ class Scoring:
                 made["threshold"] = float(self.threshold)
             if not np.isfinite(made.get("threshold", np.nan)):
                 raise OptionError(f"`threshold` is {self.threshold!r}; it must be a finite number.")
+        if self.span is not None:
+            made["span"] = _checked_span(self.span)
         if self.recode is not None:
             from spectral_irt.data.categories import recoding  # with labels only
 
@@ -214,6 +216,17 @@ class Scoring:
             return np.array(answers.is_in(list(self.correct)).to_numpy()).view(np.uint8)
         right = answers == 1 if self.threshold is None else answers > self.threshold
         return np.asarray(right).view(np.uint8)
+
+
+def _checked_span(span: Any) -> tuple[int, int]:
+    """The lowest and the highest category that there are."""
+    with suppress(TypeError, ValueError):
+        low, high = span
+        if int(low) == low and int(high) == high and 0 <= low < high <= HIGHEST:
+            return int(low), int(high)
+    raise OptionError(
+        f"`span` is {span!r}; it is the lowest and the highest category, whole numbers from 0 to {HIGHEST}."
+    )
 
 
 def several(given: Any) -> tuple[Any, ...]:

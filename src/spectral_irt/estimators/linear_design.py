@@ -21,6 +21,7 @@ from spectral_irt.conditional.linear import subsets, unidentified
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.categories import Groups, group_codes
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
@@ -30,7 +31,6 @@ from spectral_irt.estimators.spectral_steps import Spectral
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
-Groups = Mapping[Any, Any] | Sequence[Any] | None
 ITEMS = "items"  # the term of the items' thresholds
 INTERACTION = ":"
 SAME_VALUE = 1e-13  # of the largest value of a property: what differs by less are equal numbers, rounded
@@ -156,21 +156,6 @@ def design_of_properties(responses: Responses, properties: Mapping[str, Mapping[
     """The design of items that are as hard as their properties say: a term for each, whatever it is called."""
     terms = [(Factor("property", name),) for name in properties]
     return DesignMatrix(LinearDesign(properties=properties), responses, terms)
-
-
-def group_codes(items: NDArray[Any], groups: Groups) -> tuple[NDArray[Any], Ints]:
-    """The labels of the groups of items that share a rating scale, and the group of each item."""
-    if groups is None:
-        return np.array(["all"], dtype=object), np.zeros(len(items), dtype=np.int64)
-    if isinstance(groups, Mapping):
-        absent = [item for item in items.tolist() if item not in groups]
-        if absent:
-            raise OptionError(f"groups says nothing about {len(absent):,} items: {listed(absent)}.")
-        groups = [groups[item] for item in items.tolist()]
-    if len(groups) != len(items):
-        raise OptionError(f"groups has {len(groups):,} labels; there are {len(items):,} items.")
-    each = list(dict.fromkeys(groups))
-    return np.fromiter(each, dtype=object), np.array([each.index(one) for one in groups])
 
 
 class DesignMatrix:

@@ -106,7 +106,7 @@ def read_source(
         source = Source.of(read(given, ordered=False, **how, **reading), known)
     for name, values in of_file.items():
         source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
-        if not any(source.attributes[name]):
+        if all(isinstance(value, str) and not value for value in source.attributes[name]):
             some = listed(source.answers.items[:3])
             raise ReadError(f"{prompts}: none of its labels is that of a prompt, such as {some}.")
     return source

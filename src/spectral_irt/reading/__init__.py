@@ -54,11 +54,17 @@ class ReadOptions:
         """The options that are not as they are by default, but for these."""
         values, default = ({**vars(one.scoring), **vars(one)} for one in (self, ReadOptions()))
         but += ("scoring", "source", "frame_kind", "progress", *DERIVED)
-        return ", ".join(f"`{name}=`" for name in values if values[name] != default[name] and name not in but)
+        named = (name for name in values if name not in but and _differs(values[name], default[name]))
+        return ", ".join(f"`{name}=`" for name in named)
 
     def report(self, share: float) -> None:
         if self.progress is not None:
             self.progress(share, f"reading {self.source}")
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether an option is not as by default; of arrays, which no default is, `!=` would say it of each number."""
+    return type(value) is not type(default) or bool(value != default)
 
 
 def read(
@@ -211,8 +217,6 @@ def read(
         from spectral_irt.engine.dask import connect
 
         engine = connect(client)
-    if isinstance(source, Responses):
-        return source.using(engine)
     said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold}
     said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
@@ -223,6 +227,9 @@ def read(
     if order_by is not None and duplicates == "error":
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
+    if isinstance(source, Responses):
+        _refuse_options(options, sheet, encoding, sql, database)
+        return source.using(engine)
     asked = sql is not None or database is not None
     if source is None and not asked:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
@@ -235,6 +242,16 @@ def read(
     if is_frame(source):
         return tables.read_frame(source, options).using(engine)
     return tables.read_files(source, options, sheet, encoding, engine)
+
+
+def _refuse_options(options: ReadOptions, *of_files: Any) -> None:
+    """An error where options say how to read what has been read already."""
+    unsaid = ("ordered", "undecided") if options.scoring.undecided else ("undecided",)
+    names = options.said(*unsaid) or ", ".join("an option of files" for one in of_files if one is not None)
+    if names:
+        raise OptionError(
+            f"these are responses, read already, and {names} says how to read; say it where they are read."
+        )
 
 
 def _read_array(table: Any, options: ReadOptions) -> Responses:

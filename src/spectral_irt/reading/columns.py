@@ -217,6 +217,10 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
     if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
     chosen, others, alike = item_columns.choose_columns(table, columns, options, every_row)
+    unnamed = item_columns.unnamed_columns(table, chosen)
+    if unnamed:
+        chosen = [k for k in chosen if k not in unnamed]
+        others = {**others, "unnamed_columns": dict.fromkeys(unnamed, "")}
     if not chosen:
         item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
     return Wide(label, tuple(chosen), others, alike)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
-from spectral_irt.errors import Finding, OptionError
+from spectral_irt.errors import Finding, OptionError, ReadError
 from spectral_irt.reading.frame import Table, is_plain
 from spectral_irt.text import NAMED, listed
 
@@ -124,6 +124,7 @@ SENTENCES = {
     "total_columns": "Left out of the items: {columns}, which {are} the sum of the other columns, a total score.",
     "unlike_columns": "Left out of the items, being unlike the others: {values}.",
     "not_in_key": "Not in the key, and not used as items: {columns}.",
+    "unnamed_columns": "Left out of the items: {columns}, without a name and empty.",
     "suspect_items": "Treated as items, though named like something else: {columns}.",
     "doubtful_items": "Treated as items, though unlike the others: {values}.",
 }
@@ -151,10 +152,28 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
             known = all(map(says_attribute, names))
             remedy = "" if known else "Add the right answers of those that are items to the key."
             severity = "note" if known else "warning"
+        elif code == "unnamed_columns":
+            severity, remedy = "note", ""
         elif code in ("suspect_items", "doubtful_items"):
             remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
         sentence = sentence.format(columns=_columns(names), are=are, values=values)
         yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
+
+
+def unnamed_columns(table: Table, columns: Sequence[int]) -> list[int]:
+    """Those of the columns that have no name and hold nothing, as when every line ends with a separator; an error where
+    one holds answers, of which nobody knows the item."""
+    unnamed = [k for k in columns if isinstance(table.columns[k], str) and not table.columns[k].strip()]
+    for k in unnamed:
+        row = table.rows_above
+        for frame, _ in table.pieces([k]):
+            filled = (~one_spelling(frame.to_series()).is_in(NOT_ANSWERED)).fill_null(False)
+            if filled.any():
+                row += int(filled.arg_max()) + 1  # type: ignore[arg-type]
+                what = f"{table.name}: column {k + 1:,} has no name, and holds an answer in row {row:,}."
+                raise ReadError(f"{what} Give the item a name in the header, or remove the column.")
+            row += frame.height
+    return unnamed
 
 
 def _columns(names: Sequence[Any]) -> str:

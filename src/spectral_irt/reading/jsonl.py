@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.data.labels import as_text
+from spectral_irt.data.labels import EXACT, is_missing
 from spectral_irt.errors import ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
+from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table
 from spectral_irt.reading.text_pieces import HEAD_BYTES, end_of_last_line, notes_on_encoding, raw_pieces
 from spectral_irt.text import listed
 
@@ -66,6 +66,19 @@ def _parsed(where: str, text: str, hook: Callable[..., Any] | None) -> dict[str,
             half = ascii(whole[error.start])[1:-1]
             raise ReadError(f"{where} holds {half}, half of a pair that only together is a character.") from None
     return value
+
+
+def _text(value: Any) -> str | None:
+    """A value as text, by itself: 1, 1.0 and "1" are one label, whatever stands on the lines around it.
+
+    >>> [_text(value) for value in (1, 2.0, 2.5, True, "a", None)]
+    ['1', '2', '2.5', '1', 'a', None]
+    """
+    if is_missing(value):
+        return None
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer() and abs(value) < EXACT):
+        value = int(value)
+    return str(value)
 
 
 def _kind(value: Any) -> str:
@@ -118,7 +131,7 @@ def open_table(file: File) -> Table:
                 what = f"{file.name}: line {line:,} has {_kind(value)} in the field {which!r}"
                 raise ReadError(f"{what}; an answer or a label is a number or a text.")
         # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
-        return as_text(series_of(values))
+        return pl.Series(list(map(_text, values)), dtype=pl.String)
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         number = 1

@@ -229,7 +229,11 @@ class LongTables:
         labels = plain_labels(column, text=self._kinds(role)[0] or column.dtype == pl.String, name=where)
         if role == "item":
             _check_filled(labels, where, rows, "which item the response belongs to")
-            return self.items.codes(labels)[0]
+            codes, new = self.items.codes(labels)
+            if new.dtype == pl.String and (new.str.strip_chars() == "").any():
+                filled = labels.set(labels.str.strip_chars() == "", None)
+                _check_filled(filled, where, rows, "which item the response belongs to")
+            return codes
         if labels.null_count():
             check_names(labels, where, rows)
         codes, new = self.persons.codes(labels)

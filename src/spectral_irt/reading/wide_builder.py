@@ -256,7 +256,8 @@ class WideBuilder:
         self._builder = ResponsesBuilder(options.scoring, source, labels, duplicates=twice)
         self._n_packed = 0  # batches
         self._n_rows = 0
-        self._totals: list[str] = []  # labels of rows that are no people
+        self._totals: list[str] = []  # labels of the last rows that are no people
+        self._like_totals: list[str] = []  # such labels of rows among the people, which are kept
 
     def responses(self) -> Responses:
         options, builder = self._options, self._builder
@@ -289,6 +290,9 @@ class WideBuilder:
         if self._totals:
             sentence = f"Left out: the row labeled {listed(self._totals)}, which is no person."
             notes.append(Finding("total_rows", "warning", sentence, "If it is one, give it another label."))
+        if self._like_totals:
+            sentence = f"Taken for people: rows labeled {listed(self._like_totals)}, among those of others."
+            notes.append(Finding("total_rows", "warning", sentence, "If these are sums, remove the rows."))
         meaning = meaning if packed.codes is not None else {}
         return replace(packed, answer_labels=meaning, notes=(*notes, *packed.notes))
 
@@ -314,7 +318,7 @@ class WideBuilder:
         about = [] if self._about is None else self._about.positions(table)
         codes = np.array([self._code[table.columns[k]] for k in layout.columns], dtype=np.int32)
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
-        for others, values, done in _batches(table, beside, layout.columns):
+        for (others, values, done), is_last in with_last(_batches(table, beside, layout.columns)):
             height = len(values) // n
             rows = table.rows_above + np.arange(start + 1, start + height + 1)
             if layout.label is not None:
@@ -324,7 +328,7 @@ class WideBuilder:
                     labels = plain_labels(labels, text=kind not in WHOLE, name=table.where(layout.label))
                 text = labels.dtype == pl.String
                 if labels.null_count() or (text and labels.str.contains(NOBODY).any()):
-                    rest = (others, values, rows, table.where(layout.label))
+                    rest = (others, values, rows, table.where(layout.label), is_last)
                     labels, others, values, rows = self._without_empty_rows(labels, *rest)
             elif table.row_labels is not None:
                 labels = table.row_labels.slice(start, height)
@@ -351,14 +355,19 @@ class WideBuilder:
             self._options.report((index + done) / len(self._tables))
 
     def _without_empty_rows(
-        self, labels: pl.Series, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str
+        self, labels: pl.Series, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str, is_last: bool
     ) -> tuple[pl.Series, list[pl.Series], Any, NDArray[Any]]:
-        """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error."""
+        """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error. A
+        person may be called Sum: among the others such a row is kept."""
         bare = gone = labels.is_null().to_numpy()
         if self._people_down and labels.dtype == pl.String:
-            sums = labels.str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False)
-            self._totals += labels.filter(sums).to_list()
-            gone = bare | sums.to_numpy()
+            sums = labels.str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False).to_numpy()
+            named = np.flatnonzero(~(bare | sums))
+            last_person = named[-1] if len(named) else -1
+            at_the_end = sums & is_last & (np.arange(len(labels)) > last_person)
+            self._totals += labels.filter(pl.Series(at_the_end)).to_list()
+            self._like_totals += labels.filter(pl.Series(sums & ~at_the_end)).to_list()
+            gone = bare | at_the_end
         empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
         answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
         if answered.any():
@@ -384,6 +393,15 @@ class WideBuilder:
             kind, remedy = "person", f"{how.capitalize()} to each item; or {ratings}."
         who = f"{self._options.source}: {count(len(twice), kind)} {'has' if len(twice) == 1 else 'have'}"
         return DuplicateResponseError(f"{who} more than one row: {listed(twice.to_list())}. {remedy}")
+
+
+def with_last(batches: Iterator[Batch]) -> Iterator[tuple[Batch, bool]]:
+    """The batches, each with whether it is the last."""
+    waiting = next(batches, None)
+    while waiting is not None:
+        following = next(batches, None)
+        yield waiting, following is None
+        waiting = following
 
 
 def _joined(labels: list[pl.DataFrame]) -> pl.Series:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data.block import Block, Floats, Thresholds, pack_block, person_chunks
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import HIGHEST
 from spectral_irt.errors import OptionError
@@ -107,7 +107,7 @@ def partial_credit(
     n_persons: int,
     n_items: int | None = None,
     *,
-    categories: int | Sequence[int] = 4,
+    categories: int | Sequence[int] | None = None,
     thresholds: Sequence[ArrayLike] | None = None,
     difficulty_sd: float = 1.0,
     threshold_sd: float = 0.5,
@@ -118,8 +118,8 @@ def partial_credit(
     Parameters
     ----------
     n_persons, n_items : int
-    categories : int or sequence of int
-        K_i + 1 of all items, or of each.
+    categories : int or sequence of int, optional
+        K_i + 1 of all items, or of each; 4 by default, or as the `thresholds` say.
     thresholds : sequence of arrays, optional
         The thresholds of each item; by default a logit apart around a normal location (`difficulty_sd`), each with a
         normal deviation (`threshold_sd`). They are shifted with the abilities so that the mean location is zero.
@@ -135,12 +135,13 @@ def partial_credit(
     check_spread("threshold_sd", threshold_sd)
 
     def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        max_score = None if categories is None else _categories_of_items(categories, n) - 1
         if thresholds is not None:
-            return _as_thresholds(thresholds, n)
-        counts = np.broadcast_to(np.asarray(categories, dtype=np.int64), (n,)) - 1
-        if counts.min() < 1 or counts.max() >= MOST_CATEGORIES:
-            raise OptionError(f"`categories` must lie between 2 and {MOST_CATEGORIES}.")
-        layout = Thresholds(counts.copy())
+            layout, beta = _as_thresholds(thresholds, n)
+            if max_score is not None and np.any(max_score != layout.max_score):
+                raise OptionError("`categories` and `thresholds` disagree; an item has one category more. Say one.")
+            return layout, beta
+        layout = Thresholds(np.full(n, 3) if max_score is None else max_score)
         location = difficulty_sd * rng.standard_normal(n)
         apart = layout.level - (layout.max_score[layout.item] + 1) / 2
         return layout, location[layout.item] + apart + threshold_sd * rng.standard_normal(layout.n_entries)
@@ -152,7 +153,7 @@ def rating_scale(
     n_persons: int,
     n_items: int | None = None,
     *,
-    categories: int = 5,
+    categories: int | None = None,
     difficulty: ArrayLike | None = None,
     thresholds: ArrayLike | None = None,
     difficulty_sd: float = 1.0,
@@ -163,6 +164,8 @@ def rating_scale(
     Parameters
     ----------
     n_persons, n_items : int
+    categories : int, optional
+        Of every item; 5 by default, or one more than there are `thresholds`.
     difficulty : array, optional
         delta_i; normal by default.
     thresholds : array, optional
@@ -171,8 +174,10 @@ def rating_scale(
         As for `simulate.rasch`.
     """
     check_spread("difficulty_sd", difficulty_sd)
-    k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1
+    k = as_count("categories", 5 if categories is None else categories, least=2, most=MOST_CATEGORIES) - 1
     tau = np.atleast_1d(np.arange(k) - (k - 1) / 2 if thresholds is None else np.asarray(thresholds, dtype=float))
+    if categories is not None and len(tau) != k:
+        raise OptionError(f"`thresholds` are {len(tau):,}, and {categories} `categories` have {k:,} between them.")
 
     def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
         drawn = difficulty_sd * rng.standard_normal(n)
@@ -228,6 +233,14 @@ def _drawn(
     labels = (np.arange(n_items), np.arange(n_persons))
     responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)
     return Simulated(responses, beta, theta, a, plan)
+
+
+def _categories_of_items(given: int | Sequence[int], n_items: int) -> Ints:
+    """The number of categories of each item."""
+    each = list(given) if isinstance(given, Iterable) else [given] * n_items
+    if len(each) != n_items:
+        raise OptionError(f"`categories` has {len(each):,} numbers; there are {n_items:,} items.")
+    return np.array([as_count("categories", one, least=2, most=MOST_CATEGORIES) for one in each], dtype=np.int64)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:

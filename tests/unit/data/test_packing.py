@@ -214,7 +214,7 @@ def test_a_disk_that_fills_is_an_error(tmp_path, no_room, monkeypatch):
 @pytest.mark.parametrize("one_hash", [False, True])
 def test_labels_that_look_alike_are_different(one_hash, monkeypatch):
     """In pieces of a few rows; also where texts have one hash, and are told apart by the other."""
-    labels = ["", " ", "a", "a ", "A", "a\0", "\0a", "\u00e4", "a\u0308", "1", "01", "1.0", "x" * 300, "x" * 301]
+    labels = [".", " .", "a", "a ", "A", "a\0", "\0a", "\u00e4", "a\u0308", "1", "01", "1.0", "x" * 300, "x" * 301]
     labels += [f"label {k}" for k in range(100)]
     monkeypatch.setattr(tabular, "PIECE_ROWS", 9)
     if one_hash:

@@ -218,8 +218,9 @@ def _sample(calibration: Calibration, responses: Responses) -> tuple[Responses, 
     known = np.flatnonzero(calibration.measured)
     often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
     items = np.sort(known[often])
-    answers, _ = responses.sample(PEOPLE, np.random.default_rng(0), np.flatnonzero(responses.informative))
-    fewer = answers is not responses
+    informed = np.flatnonzero(responses.informative)
+    fewer = len(informed) > PEOPLE
+    answers = responses.sample(PEOPLE, np.random.default_rng(0), informed)[0] if fewer else responses
     if len(items) < responses.n_items:
         answers = answers.take_items(items)
     if fewer:

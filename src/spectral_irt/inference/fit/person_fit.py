@@ -58,8 +58,10 @@ def person_misfit(
     most = min(PEOPLE, int(RESPONSES / float(responses.counts[informed].mean())))
     if most < FEWEST:
         return None
-    people, chosen = responses.sample(most, np.random.default_rng(0), informed)
-    people = people if people is responses else people.in_one_block()
+    people, chosen = responses, np.arange(responses.n_persons)
+    if len(informed) > most:
+        people, chosen = responses.sample(most, np.random.default_rng(0), informed)
+        people = people.in_one_block()
     place: Any = slice(None)
     if known is None:
         measured = abilities(people, difficulty, "wle")
