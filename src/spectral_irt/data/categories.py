@@ -172,20 +172,18 @@ def group_codes(items: Labels, groups: Groups) -> tuple[Labels, Ints]:
     if isinstance(groups, Mapping):
         absent = [item for item in items.tolist() if item not in groups]
         if absent:
-            raise OptionError(f"`groups` says nothing about {count(len(absent), 'item')}: {listed(absent)}.")
+            raise OptionError(f"groups says nothing about {count(len(absent), 'item')}: {listed(absent)}.")
         groups = [groups[item] for item in items.tolist()]
     if len(groups) != len(items):
-        raise OptionError(f"`groups` has {len(groups):,} labels; there are {count(len(items), 'item')}.")
+        raise OptionError(f"groups has {len(groups):,} labels; there are {count(len(items), 'item')}.")
     return distinct_labels(groups)
 
 
 def distinct_labels(labels: Iterable[Any]) -> tuple[Labels, Ints]:
     """The labels that differ, in the order of their first appearance, and which of them each one is."""
-    code: dict[Any, int] = {}
-    codes = [code.setdefault(plain_label(label), len(code)) for label in labels]
-    distinct = np.empty(len(code), dtype=object)
-    distinct[:] = list(code)
-    return distinct, np.array(codes, dtype=np.int64)
+    every = list(map(plain_label, labels))
+    different = list(dict.fromkeys(every))
+    return np.fromiter(different, dtype=object), positions(every, different)
 
 
 def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:

@@ -225,7 +225,7 @@ def _checked_span(span: Any) -> tuple[int, int]:
         if int(low) == low and int(high) == high and 0 <= low < high <= HIGHEST:
             return int(low), int(high)
     raise OptionError(
-        f"`span` is {span!r}; it is the lowest and the highest category, whole numbers from 0 to {HIGHEST}."
+        f"span is {span!r}; it is the lowest and the highest category, whole numbers from 0 to {HIGHEST}."
     )
 
 
