@@ -6,21 +6,22 @@ from the prior, and the classical robust covariance where there is none. With a 
 (A' H A)^-1 A' M A (A' H A)^-1. Three ways to its diagonal: "dense" forms the matrices; "one-pass" takes H for the
 blocks of its items and a common shift, right where the chain mixes fast; "multiplier" corrects that by random solves.
 
-The displacement of an anchored item is how far it is from where the data would put it if it alone were set free, with
-slope and noise of its equation at that place: off by three logits, those at the anchor are many times wrong."""
+The displacement of an anchored item is how far it is from where the data would put it if it alone were set free; that
+is another fit, or a step of one where the item is close."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.information import PeopleRows, block_diagonal, blocks_of, by_blocks, from_levels
-from spectral_irt.conditional.newton import Newton
+from spectral_irt.conditional.newton import Likelihood, Newton, newton
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.numerics import centered_inverse, largest_eigenvectors
@@ -34,6 +35,9 @@ FARTHEST = 30.0  # logits: farther is nowhere
 WEAK = 0.1  # of its information on single items: what people tell about a direction below this is a weak link
 RIDGE = 1e-10  # of the information on a threshold, where that on a contrast of two may be rounding
 MOST_WEAK_LINKS = 10  # directions that are looked at
+NEAR = 0.15  # logits up to which one Newton step says how far an anchor is off
+REFIT_ANSWERS = 1e6  # that other fits, each with one anchor free, may go through: some tenths of a second
+SINGULAR = 1e10  # condition number of an item's own equation
 NOTHING = 1e-9  # of a score: the threshold was passed, or failed, for sure
 
 
@@ -213,12 +217,16 @@ def centered(
     weight = 1 / (np.bincount(parts)[parts] * layout.max_score)[layout.item]
     own = parts[layout.item]
     beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
-    if covariance is None:
-        return beta, None
+    return beta, None if covariance is None else centered_covariance(layout, covariance, parts)
+
+
+def centered_covariance(layout: Thresholds, covariance: Floats, parts: Ints) -> Floats:
+    """Of thresholds whose items have the mean location zero within each part."""
+    own = parts[layout.item]
     mean = np.zeros((int(parts.max()) + 1, layout.n_entries))
-    mean[own, np.arange(layout.n_entries)] = weight
+    mean[own, np.arange(layout.n_entries)] = 1 / (np.bincount(parts)[parts] * layout.max_score)[layout.item]
     cross = (mean @ covariance)[own]
-    return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
+    return covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
 
 
 def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
@@ -298,18 +306,88 @@ def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Flo
     return np.where(found.fixed, 0.0, np.mean(found.solve(b, tol=CLOSE) ** 2, axis=1))
 
 
-def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Floats]:
-    """Displacement of every fixed item and its standard error. With matrices, the free items follow when a fixed item
-    is set free; without them they are held. NaN for free items, for a single fixed one (set free, the whole scale would
-    move with it), and where the data put no finite value on it."""
+class Displacements(NamedTuple):
+    """By how much the data would move each fixed item if it alone were set free, and the standard error of that; NaN
+    for free items, and where the data put no finite value on an item."""
+
+    displacement: Floats
+    se: Floats
+
+
+def displacements(found: Newton, matrices: Matrices | None, likelihood: Likelihood, comparable: Mask) -> Displacements:
+    """Of fixed items beside which there are other fixed ones, `comparable`: else the whole scale would move with them.
+
+    With matrices, all other free items follow and the item's thresholds are free: one Newton step for items close to
+    where they are; another fit for those that are off by more than `NEAR`, as far as `REFIT_ANSWERS` allow. Without
+    matrices, or beyond, an item moves as a whole. The likelihood is evaluated elsewhere: `found.point` is used up.
+    """
     assert found.fixed is not None
     layout = found.point.layout
-    m, fixed = layout.n_items, layout.sum((~found.fixed).astype(float)) == 0
-    if fixed.sum() < 2:
-        return np.full(m, np.nan), np.full(m, np.nan)
+    fixed = layout.sum((~found.fixed).astype(float)) == 0
+    measured = fixed & comparable
+    if not measured.any():
+        nothing = np.full(layout.n_items, np.nan)
+        return Displacements(nothing, nothing)
+    moved = displaced_as_a_whole(found, matrices, fixed)
+    if matrices is not None:
+        step = displaced_by_a_step(found, matrices, measured)
+        near = np.abs(step.displacement) <= NEAR
+        moved = Displacements(*(np.where(near, own, other) for own, other in zip(step, moved, strict=True)))
+        far = np.flatnonzero(measured & ~near & np.isfinite(moved.displacement))
+        farthest_first = far[np.argsort(-np.abs(moved.displacement[far]), kind="stable")]
+        most = int(REFIT_ANSWERS // max(likelihood.responses.n_responses, 1))
+        for item in farthest_first[:most].tolist():
+            moved.displacement[item], moved.se[item] = displaced_in_a_refit(found, likelihood, item)
+    return Displacements(*(np.where(measured, values, np.nan) for values in moved))
+
+
+def displaced_in_a_refit(found: Newton, likelihood: Likelihood, item: int) -> tuple[float, float]:
+    """How far another fit puts an item, which is free there, from where it was held; and its standard error."""
+    assert found.fixed is not None
+    layout = found.point.layout
+    own = layout.item == item
+    fixed = found.fixed & ~own
+    refit = newton(likelihood, found.beta, prior=found.prior, fixed=fixed, parts=found.floating)
+    information = information_at(likelihood, refit.point.beta).matrix
+    covariance = Matrices.of(refit, information).covariance()
+    displacement = float(np.mean(refit.beta[own] - found.beta[own]))
+    return displacement, float(np.sqrt(covariance[np.ix_(own, own)].mean()))
+
+
+def displaced_by_a_step(found: Newton, matrices: Matrices, items: Mask) -> Displacements:
+    """One Newton step of each of these fixed items, its thresholds free and all free items following.
+
+    With T = H_aF H_FF^-1 for the thresholds a of an item and the free ones F, the equation of the item alone has the
+    slope S = H_aa - T H_Fa, the value g_a - T g_F, and the noise R M R', R = 1_a - T.
+    """
+    layout = found.point.layout
+    pull = replace(found, fixed=None).pull()
+    displacement = np.full(layout.n_items, np.nan)
+    se = np.full(layout.n_items, np.nan)
+    for item in np.flatnonzero(items).tolist():
+        own = np.flatnonzero(layout.item == item)
+        rest = -(matrices.bread[own] @ matrices.inverse)  # 0 outside the free thresholds
+        rest[np.arange(len(own)), own] += 1.0
+        slope = rest @ matrices.bread[:, own]
+        noise = rest @ matrices.meat @ rest.T
+        scale = np.sqrt(np.maximum(np.diag(slope), 0.0))
+        if not scale.all() or np.linalg.cond(slope / np.outer(scale, scale)) > SINGULAR:
+            continue  # a category that nobody used, or all answers alike
+        mean = np.linalg.solve(slope, np.full(len(own), 1 / len(own)))
+        displacement[item] = mean @ (rest @ pull)
+        se[item] = np.sqrt(max(float(mean @ noise @ mean), 0.0))
+    return Displacements(displacement, se)
+
+
+def displaced_as_a_whole(found: Newton, matrices: Matrices | None, fixed: Mask) -> Displacements:
+    """All thresholds of a fixed item moved alike, by the equation of the item alone. With matrices, the free items
+    follow as at the anchor; without them they are held."""
+    layout = found.point.layout
+    m = layout.n_items
     answers = found.point.scored.prepare(answers_given_score, found.point.tables)
     delta = np.zeros(m)
-    here, slope, _ = missing, steep, noise = answers.sum(_equation, delta)
+    at_anchor = missing, steep, noise = answers.sum(_equation, delta)
+    missing_at_anchor, slope, _ = at_anchor
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(fixed & (steep > 0), np.clip(missing / steep, -LONGEST, LONGEST), 0.0)
@@ -319,13 +397,13 @@ def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Flo
             break
     back, extra = np.zeros((2, m)) if matrices is None else _following(layout, fixed, matrices, slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        secant = np.where(delta == 0, slope, here / delta)
+        secant = np.where(delta == 0, slope, missing_at_anchor / delta)
         # What comes back to an item by way of the others grows as its information does.
         left, left_there = (np.maximum(1 - back * one / slope, 0.05) for one in (secant, steep))
         displacement = np.clip(delta / left, -FARTHEST, FARTHEST)
         se = np.sqrt(np.maximum(noise + extra, 0)) / (steep * left_there)
     measured = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (steep > 0)
-    return np.where(measured, displacement, np.nan), np.where(measured, se, np.nan)
+    return Displacements(np.where(measured, displacement, np.nan), np.where(measured, se, np.nan))
 
 
 def _following(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Floats) -> tuple[Floats, Floats]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import Matrices, displacements, variance_from_anchors
-from spectral_irt.conditional.newton import Newton
+from spectral_irt.conditional.newton import Likelihood, Newton
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, tied_to
@@ -113,7 +114,9 @@ class Known:
         variance[held] = mine.variance
         return variance_from_anchors(found, variance, seed)
 
-    def beside(self, made: Estimate, fit: TakingPart, found: Newton, matrices: Matrices | None) -> Estimate:
+    def beside(
+        self, made: Estimate, fit: TakingPart, found: Newton, likelihood: Likelihood, matrices: Matrices | None
+    ) -> Estimate:
         """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
         layout, fixed = fit.design.answers.thresholds, self.fixed
         item = layout.sum(fixed.astype(float)) == layout.max_score
@@ -123,7 +126,11 @@ class Known:
         status[status == "unlinked"] = "ok"
         status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
         status[item] = "anchored"
-        displacement, displacement_se = (with_missing(each, fit.kept) for each in displacements(found, matrices))
+        # An item that is the only anchor of its part would take all of it along.
+        linked, _ = linked_items(fit.rest, mixed=True)
+        several = np.bincount(linked, weights=item[fit.kept]) > 1
+        moved = displacements(found, matrices, likelihood, several[linked])
+        displacement, displacement_se = (with_missing(each, fit.kept) for each in moved)
         assert made.item_se is not None
         return replace(
             made,

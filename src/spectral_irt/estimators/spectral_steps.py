@@ -9,7 +9,7 @@ thresholds are fixed throughout (`anchored`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +27,17 @@ from spectral_irt.chain.prior import (
     plan_prior,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
-from spectral_irt.conditional.errors import Matrices, centered, location_covariance, standard_errors
+from spectral_irt.conditional.errors import (
+    Matrices,
+    centered,
+    centered_covariance,
+    location_covariance,
+    standard_errors,
+)
 from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, SharedSets, examine
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import OptionError, unknown_option
@@ -74,6 +80,7 @@ UNDER_A_PRIOR = (
     "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest items with "
     "few answers, which it draws towards the others, they cover fewer."
 )
+FEW_ITEMS = 50  # up to so many it matters, and costs little, that other items move with the one that a prior moves
 FARTHEST = 1.0  # logits by which an item that the chain pulled in is let out again
 NOT_OF_A_FIT = ("anchors", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
 
@@ -140,7 +147,9 @@ def spectral_fit(
     fixed = None if known is None else known.fixed[mask]
     found = newton(likelihood, start, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
     plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
-    return estimate(fit, plan, solved, found, likelihood, parts, assume_equal_means, se, seed, tell)
+    return estimate(
+        fit, plan, solved, found, likelihood, parts, equal_means=assume_equal_means, se=se, seed=seed, tell=tell
+    )
 
 
 def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
@@ -152,7 +161,12 @@ def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> 
     return {**given, **how, "progress": tell, "weights": weights}
 
 
-Solved = tuple[int, str, float]  # of a chain: passes over the data, how, and how much one shrinks the slowest error
+class Solved(NamedTuple):
+    """Of a chain: passes over the data, how it was solved, and how much one pass shrinks the slowest error."""
+
+    passes: int
+    solver: str
+    contraction: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +218,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
-        return known.value[fit.mask], plan.alpha, (0, "none", 0.0)
+        return known.value[fit.mask], plan.alpha, Solved(0, "none", 0.0)
     binary = rest.thresholds.binary
     needed = plan.kind != "none" or (known is not None and not fit.design.connected)
     tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
@@ -223,7 +237,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
         beta = beta + np.clip(np.divide(pull, told, out=np.zeros(len(beta)), where=told > 0), -FARTHEST, FARTHEST)
     if known is not None:
         beta = known.around(beta, fit.mask, fit.design.component)
-    return beta, alpha if binary else plan.alpha, (rounds.passes, found.method + NEWTON, found.contraction)
+    return beta, alpha if binary else plan.alpha, Solved(rounds.passes, found.method + NEWTON, found.contraction)
 
 
 def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | None, Ints, Regularization]:
@@ -258,10 +272,46 @@ def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: M
     """The plan with what the prior did."""
     prior, layout, answers = found.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
     assert prior is not None
-    step = replace(found, prior=None).roughly(prior @ found.beta)
+    own_estimate = tied & (found.point.information > 1e-9)
+    without = replace(found, prior=None)
+    if rest.n_items <= FEW_ITEMS:
+        held = ~own_estimate if found.fixed is None else ~own_estimate | found.fixed
+        step = replace(without, fixed=held if held.any() else None).solve(prior @ found.beta)
+    else:
+        step = without.roughly(prior @ found.beta)
     counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
     acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
-    return acted(plan, prior, rest.items, acts, tied & (found.point.information > 1e-9), step, counts)
+    return acted(plan, prior, rest.items, acts, own_estimate, step, counts)
+
+
+class Errors(NamedTuple):
+    """Standard errors of thresholds and of locations, and by which method; their covariance and the matrices that it
+    came from, where these were formed."""
+
+    method: str
+    thresholds: Floats
+    locations: Floats
+    covariance: Floats | None = None
+    matrices: Matrices | None = None
+
+    @classmethod
+    def of(cls, method: str, layout: Thresholds, covariance: Floats, matrices: Matrices) -> Errors:
+        thresholds = np.sqrt(np.maximum(np.diag(covariance), 0))
+        locations = np.sqrt(np.maximum(np.diag(location_covariance(layout, covariance)), 0))
+        return cls(method, thresholds, locations, covariance, matrices)
+
+    def with_unknown_levels(self, layout: Thresholds, part: Ints, unknown: Floats) -> Errors:
+        """With the variance `unknown` of the level of each item's part, which all items of a part share."""
+        part_of_threshold = part[layout.item]
+        wider = unknown[layout.item]
+        covariance = self.covariance
+        if covariance is not None:
+            covariance = covariance + np.where(part_of_threshold[:, None] == part_of_threshold, wider, 0.0)
+        return self._replace(
+            thresholds=np.sqrt(self.thresholds**2 + wider),
+            locations=np.sqrt(self.locations**2 + unknown),
+            covariance=covariance,
+        )
 
 
 def estimate(
@@ -271,73 +321,106 @@ def estimate(
     found: Newton,
     likelihood: Likelihood,
     parts: Ints,
+    *,
     equal_means: bool,
     se: str,
     seed: int,
     tell: Tell,
 ) -> Estimate:
     """What Newton's steps found, with standard errors and findings, said of all items."""
-    rest, layout, known, kept, mask = fit.rest, found.point.layout, fit.known, fit.kept, fit.mask
-    passes, solver, contraction = solved
-    method = chosen_method(rest, contraction) if se == "auto" else se
-    errors, location, beta = np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan), found.beta
-    matrices = matrix = None
-    if method != "none":
-        tell(f"standard errors ({method})")
-    if method in ("dense", "information"):
-        single = contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS and known is None
-        information = information_at(likelihood, found.point.beta, single=single)
-        matrices = Matrices.of(found, information.matrix, single=single)
-        if contraction > SLOW:
-            matrices = matrices.across_weak_links(layout, expected_meat(likelihood, found, information.matrix))
-        matrix = matrices.covariance(method == "dense")
-    elif method != "none":
-        errors, location = standard_errors(found, method, contraction, seed)
-    if known is not None and known.errors is not None and method != "none":
-        more = known.passed_on(found, mask, matrices, seed)
-        if matrix is None:
-            errors, location = np.sqrt(errors**2 + more), np.sqrt(location**2 + layout.mean(more))
-        matrix = None if matrix is None else matrix + more
-    if known is None and not layout.binary:
-        beta, matrix = centered(layout, beta, matrix, parts)
-    if matrix is not None:
-        variances = np.diag(matrix), np.diag(location_covariance(layout, matrix))
-        errors, location = np.sqrt(np.maximum(variances[0], 0)), np.sqrt(np.maximum(variances[1], 0))
-    findings = fit.findings
+    layout = found.point.layout
+    errors = errors_of(fit, solved, found, likelihood, parts, se=se, seed=seed, tell=tell)
     if parts.any():
-        part = parts if known is None else found.floating[layout.first] + 1
-        unknown = between_parts(part, plan.alpha, equal_means)
-        unknown = unknown if known is None else np.where(part == 0, 0.0, unknown)
-        wider, own = unknown[layout.item], part[layout.item]
-        errors, location = np.sqrt(errors**2 + wider), np.sqrt(location**2 + unknown)
-        matrix = None if matrix is None else matrix + np.where(own[:, None] == own, wider, 0.0)
-        if known is None:
-            findings = [each for each in findings if each.code != "disconnected"]
-            findings.append(unlinked(rest, parts, equal_means))
+        part, unknown = unknown_levels(fit, plan, found, parts, equal_means)
+        errors = errors.with_unknown_levels(layout, part, unknown)
+    about_design = fit.findings
+    if parts.any() and fit.known is None:
+        about_design = [finding for finding in fit.findings if finding.code != "disconnected"]
+        about_design.append(unlinked(fit.rest, parts, equal_means))
+    beta = found.beta
+    if fit.known is None and not layout.binary:
+        beta, _ = centered(layout, beta, None, parts)
+    result = Estimate(
+        with_missing(beta, fit.mask),
+        with_missing(errors.thresholds, fit.mask),
+        fit.design.status,
+        solved.passes + found.evaluations,
+        found.move,
+        item_se=with_missing(errors.locations, fit.kept),
+        covariance=None if errors.covariance is None else with_missing(errors.covariance, fit.mask),
+        information=with_missing(found.point.own.sum(axis=(1, 2)), fit.kept),
+        findings=(*about_design, *findings_of(fit, plan, solved, found, likelihood, errors.method)),
+        regularization=plan,
+        se_method=errors.method,
+        solver=solved.solver,
+        contraction=solved.contraction,
+    )
+    return result if fit.known is None else fit.known.beside(result, fit, found, likelihood, errors.matrices)
+
+
+def errors_of(
+    fit: TakingPart,
+    solved: Solved,
+    found: Newton,
+    likelihood: Likelihood,
+    parts: Ints,
+    *,
+    se: str,
+    seed: int,
+    tell: Tell,
+) -> Errors:
+    """Standard errors by this method, or the one that "auto" takes; with those of the anchors, where they have any."""
+    rest, layout, known = fit.rest, found.point.layout, fit.known
+    method = chosen_method(rest, solved.contraction) if se == "auto" else se
+    if method == "none":
+        return Errors(method, np.full(len(found.beta), np.nan), np.full(rest.n_items, np.nan))
+    tell(f"standard errors ({method})")
+    passes_errors_on = known is not None and known.errors is not None
+    if method not in ("dense", "information"):
+        thresholds, locations = standard_errors(found, method, solved.contraction, seed)
+        if known is not None and passes_errors_on:
+            more = known.passed_on(found, fit.mask, None, seed)
+            thresholds = np.sqrt(thresholds**2 + more)
+            locations = np.sqrt(locations**2 + layout.mean(more))
+        return Errors(method, thresholds, locations)
+    many_pairs = rest.n_persons * rest.n_items**2 > MANY_PAIRS
+    single = solved.contraction < SLUGGISH and many_pairs and known is None
+    information = information_at(likelihood, found.point.beta, single=single)
+    matrices = Matrices.of(found, information.matrix, single=single)
+    if solved.contraction > SLOW:
+        matrices = matrices.across_weak_links(layout, expected_meat(likelihood, found, information.matrix))
+    covariance = matrices.covariance(robust=method == "dense")
+    if known is not None and passes_errors_on:
+        covariance = covariance + known.passed_on(found, fit.mask, matrices, seed)
+    if known is None and not layout.binary:
+        covariance = centered_covariance(layout, covariance, parts)
+    return Errors.of(method, layout, covariance, matrices)
+
+
+def unknown_levels(
+    fit: TakingPart, plan: Regularization, found: Newton, parts: Ints, equal_means: bool
+) -> tuple[Ints, Floats]:
+    """The part of each item, and the variance of the level of that part against the scale."""
+    if fit.known is None:
+        return parts, between_parts(parts, plan.alpha, equal_means)
+    part = found.floating[found.point.layout.first] + 1  # 0: tied to the anchors
+    return part, np.where(part == 0, 0.0, between_parts(part, plan.alpha, equal_means))
+
+
+def findings_of(
+    fit: TakingPart, plan: Regularization, solved: Solved, found: Newton, likelihood: Likelihood, method: str
+) -> list[Finding]:
+    """What to know about the prior, the weights, the steps and the links of a fit."""
     remedy = UNDER_A_PRIOR if plan.kind == "neighbors" else ""
-    findings = [*findings, Finding("regularization", "note", str(plan), remedy)]
-    findings += [] if likelihood.weights is None else [weights_finding(likelihood.weights)]
+    findings = [Finding("regularization", "note", str(plan), remedy)]
+    if likelihood.weights is not None:
+        findings.append(weights_finding(likelihood.weights))
     if found.move > CLOSE:
         what = "the conditional likelihood"
         findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
-    if contraction > SLOW and known is None:
-        findings += slow_mixing(fit.design, rest, kept, method)
-    made = Estimate(
-        with_missing(beta, mask),
-        with_missing(errors, mask),
-        fit.design.status,
-        passes + found.evaluations,
-        found.move,
-        item_se=with_missing(location, kept),
-        covariance=None if matrix is None else with_missing(matrix, mask),
-        information=with_missing(found.point.own.sum(axis=(1, 2)), kept),
-        findings=tuple(findings),
-        regularization=plan,
-        se_method=method,
-        solver=solver,
-        contraction=contraction,
-    )
-    return made if known is None else known.beside(made, fit, found, matrices)
+    if solved.contraction > SLOW and fit.known is None:
+        findings += slow_mixing(fit.design, fit.rest, fit.kept, method)
+    return findings
 
 
 def expected_meat(likelihood: Likelihood, found: Newton, information: Floats) -> Floats:
