@@ -10,7 +10,7 @@ from rich.text import Text
 
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import facet_lines
-from spectral_irt.conditional.newton import NEWTON
+from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, estimator_name
 from spectral_irt.terminal import (
     DIRECTION,
@@ -176,6 +176,8 @@ def how(calibration: Calibration, method: str | None = None) -> str:
         text = (
             f"{MODELS[model].short} of items and {' and '.join(calibration.facets.of)}, {likelihood} maximum likelihood"
         )
+    elif newton and (made.solver or "").startswith(LINEAR_DESIGN):
+        text = f"{MODELS[model].short}, conditional maximum likelihood"
     elif newton:
         text = LIKELIHOOD if model == "rasch" else f"{MODELS[model].short}, {LIKELIHOOD[0].lower()}{LIKELIHOOD[1:]}"
     else:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spectral_irt.conditional.linear import Ridge
 
 NEWTON = " + newton"  # what the solver's name ends with
+LINEAR_DESIGN = "linear design"  # how it begins where thresholds are A eta, and no chain was solved
 CLOSE = 0.04  # steps end when the next would move no threshold by more than this many standard errors ...
 CLOSER = 1e-4  # ... or where the likelihood is fine: there nobody waits for it
 MAX_EVALUATIONS = 30

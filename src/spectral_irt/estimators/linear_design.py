@@ -408,8 +408,10 @@ class RatingScale(RaschEstimator):
         own = group[layout.item[mine]]
         center = np.eye(len(mine)) - (own[:, None] == own) / np.bincount(own)[own]
         se = np.full(len(mine), np.nan)
-        if self.covariance_ is not None:
-            se = np.sqrt(np.maximum(np.diag(center @ self.covariance_[np.ix_(mine, mine)] @ center), 0))
+        within_parts = getattr(self, "covariance_within_parts_", None)
+        covariance = self.covariance_ if within_parts is None else within_parts
+        if covariance is not None:
+            se = np.sqrt(np.maximum(np.diag(center @ covariance[np.ix_(mine, mine)] @ center), 0))
         columns = {"group": np.array(labels.tolist())[own], "category": layout.level[mine]}
         return columns | {"offset": center @ beta[mine], "se": se}
 

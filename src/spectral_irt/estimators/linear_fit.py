@@ -21,6 +21,7 @@ from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import (
     CLOSE,
     DENSE_PARAMETERS,
+    LINEAR_DESIGN,
     NEWTON,
     Likelihood,
     Newton,
@@ -35,7 +36,7 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimable import keep_estimable, weights_finding
+from spectral_irt.estimators.estimable import between_parts, keep_estimable, weights_finding
 from spectral_irt.estimators.linear_design import (
     ITEMS,
     DesignMatrix,
@@ -135,10 +136,25 @@ def fit_of_design(
     kept, made = estimator._kept(responses)
     how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": estimator.max_iter, "tell": tell}
     result = design_fit(kept.responses, made, weights=weights, **how)
+    layout = kept.responses.thresholds
+    parts = result.subset[ITEMS]
     matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
-    beta, matrix = centered(kept.responses.thresholds, made.matrix @ result.eta, matrix)
-    of = beta, result.errors_of(made.matrix), result.found.evaluations, result.found.move
-    return kept.estimate(*of, covariance=matrix, se_method=result.se_method, findings=result.findings() + noted)
+    beta, matrix = centered(layout, made.matrix @ result.eta, matrix, parts)
+    part = parts[layout.item]
+    unknown = between_parts(parts, alpha=0.0, equal_means=False)[layout.item]
+    wider = None if matrix is None else matrix + np.where(part[:, None] == part, unknown, 0.0)
+    return kept.estimate(
+        beta,
+        result.errors_of(made.matrix) + unknown,
+        result.found.evaluations,
+        result.found.move,
+        covariance=wider,
+        se_method=result.se_method,
+        solver=LINEAR_DESIGN + NEWTON,
+        findings=result.findings() + noted,
+        # The offsets, which parts without a link have in common, are known though their levels are not.
+        extra={"covariance_within_parts": None if matrix is None else kept.spread(matrix)},
+    )
 
 
 def _stretch(likelihood: Likelihood, found: Newton) -> float:
@@ -360,12 +376,13 @@ class DesignResult:
         own = design.of_columns(lambda term: not term.of_facet)
         b = sparse.csr_array(design.matrix[rows] * own)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
+        unknown = np.where(subset > 0, np.inf, 0.0)
         return Calibration(
             labels=facets.items,
             layout=real,
             thresholds=b @ self.eta,
-            threshold_se=self.errors_of(b),
-            location_se=np.where(subset > 0, np.inf, self.errors_of(sparse.csr_array(mean @ b))),
+            threshold_se=self.errors_of(b) + unknown[real.item],
+            location_se=self.errors_of(sparse.csr_array(mean @ b)) + unknown,
             status=np.where(subset > 0, "unlinked", "ok").astype(object),
             n=facets.by_item(responses.item_counts),
             score=facets.by_item(responses.item_scores),
@@ -443,7 +460,7 @@ class DesignResult:
             loglik=loglik if np.isfinite(loglik) else None,
             findings=tuple(self.findings()),
             se_method=self.se_method,
-            solver="linear design" + NEWTON,
+            solver=LINEAR_DESIGN + NEWTON,
             regularization=self.regularization(),
             facets=FacetMeasures(
                 facets=facets,

@@ -12,7 +12,7 @@ from typing import Any
 
 from spectral_irt.analysis.summary import LIKELIHOOD
 from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
-from spectral_irt.conditional.newton import NEWTON
+from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.report.fit import groupings
@@ -79,6 +79,8 @@ def _method(record: Mapping[str, Any]) -> str:
     text = ESTIMATORS[name].long if name in ESTIMATORS else name
     if record.get("facets"):
         text = "Penalized conditional maximum likelihood" if _prior(record) else "Conditional maximum likelihood"
+    elif str(record.get("solver") or "").startswith(LINEAR_DESIGN):
+        text = "Conditional maximum likelihood"
     elif str(record.get("solver") or "").endswith(NEWTON):
         text = LIKELIHOOD
     elif name == "spectral" and within(record, "settings", "weighting"):
@@ -109,9 +111,13 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
         penalized = "penalized " if _prior(record) else ""
         how = f"by {penalized}conditional maximum likelihood (Andersen, 1972)"
         cited = {*model.cites, "linacre89", "andersen"}
+    solver = str(record.get("solver") or "")
+    linear_design = solver.startswith(LINEAR_DESIGN)
+    if linear_design and not facets:
+        how = "by conditional maximum likelihood (Andersen, 1972)"
+        cited = {*model.cites, "andersen"}
     first += f". {what} were estimated {how}"
-    newton = (record.get("model"), name) == ("rsm", "spectral") or str(record.get("solver") or "").endswith(NEWTON)
-    if newton and not facets:
+    if solver.endswith(NEWTON) and not linear_design:
         penalized = "penalized " if _prior(record) else ""
         first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
         cited.add("andersen")

@@ -1,6 +1,7 @@
 """The chain's prior and its errors: how a precision is found, the sandwich, items that rest on the prior alone."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -251,3 +252,15 @@ def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
         SpectralRasch(refine=False, regularization=value).fit(table)
     with pytest.raises(OptionError, match=r"`nu` is .* 0, or a number from 1e-06 to 1e"):
         SpectralRasch.paper(nu=value).fit(table)
+
+
+@pytest.mark.parametrize("items", [2, 3, 4])
+def test_the_note_on_a_prior_says_how_far_it_moves_one_of_few_items(items):
+    """Against a fit without it. With two items, moving one moves the other by as much the other way."""
+    rng = np.random.default_rng(items)
+    table = (rng.random((24, items)) < np.linspace(0.4, 0.65, items)).astype(float)
+    fit = SpectralRasch().fit(table)
+    moved = fit.difficulty_ - SpectralRasch(regularization=0).fit(table).difficulty_
+    (note,) = (finding for finding in fit.findings_ if finding.code == "regularization")
+    said = float(re.search(r"by about ([\d.]+) logits", note.sentence).group(1))
+    assert said == pytest.approx(np.abs(moved).max(), rel=0.1)

@@ -327,3 +327,20 @@ def test_the_bias_that_is_taken_back_is_that_of_exact_enumeration(p):
         matrix=Trials().at(eta).of_parameters(None), eta=eta, point=SimpleNamespace(beta=eta), design=None, ridge=None
     )
     assert _stretch(Trials(), found) == pytest.approx(bias / eta[0], rel=0.03)  # the next order
+
+
+def test_thresholds_of_unlinked_items_are_as_unknown_as_their_locations():
+    """Two panels of raters, each with items and persons of its own."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (person, f"i{item + 2 * (person % 2)}", f"r{rater + 2 * (person % 2)}", int(rng.integers(0, 3)))
+        for person in range(80)
+        for rater in range(2)
+        for item in range(2)
+    ]
+    person, item, rater, score = zip(*rows, strict=True)
+    items = fitted(ratings(person, item, {"rater": rater}, score))[0].facets.items
+    unlinked = items.status == "unlinked"
+    assert unlinked.sum() == 2
+    np.testing.assert_array_equal(np.isinf(items.se), unlinked)
+    np.testing.assert_array_equal(np.isinf(items.threshold_se), unlinked[items.layout.item])

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from spectral_irt import ConditionalRatingScale, SpectralRatingScale, simulate
+from spectral_irt.analysis.summary import how
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
+from spectral_irt.report.methods import paragraph
 
 BOTH = (SpectralRatingScale, ConditionalRatingScale)
 
@@ -83,3 +85,48 @@ def test_a_category_that_one_item_never_saw():
         fit = estimator.fit(table)
         assert fit.n_thresholds_.tolist() == [3] * 6
         assert np.isfinite(fit.thresholds_).all()
+
+
+def unlinked_forms():
+    table = simulate.rating_scale(600, 10, categories=4, seed=7).responses.to_dense()
+    table[:300, 6:] = np.nan
+    table[300:, :6] = np.nan
+    return table
+
+
+def test_differences_between_groups_of_unlinked_items_are_refused():
+    responses = Responses.from_wide(unlinked_forms(), ordered=True)
+    study = SpectralRatingScale().fit(responses).analyse(responses)
+    with pytest.raises(DisconnectedDesignError, match=r"nothing|share no"):
+        study.dif(["a", "b"] * 300)
+
+
+def test_terminal_and_report_say_the_same_about_the_method():
+    responses = simulate.rating_scale(200, 5, categories=4, seed=1).responses
+    study = SpectralRatingScale().fit(responses).analyse(responses)
+    sentences, _ = paragraph(study.record())
+    said = "conditional maximum likelihood"
+    assert said in how(study.calibration)
+    assert said in sentences[0]
+    assert "spectral" not in how(study.calibration) + sentences[0]
+
+
+def test_items_that_nobody_links_to_the_others_have_infinite_standard_errors():
+    """As in a partial credit model; the offsets that both forms share are known from both."""
+    table = unlinked_forms()
+    responses = Responses.from_wide(table, ordered=True)
+    fit = SpectralRatingScale().fit(responses)
+    largest = SpectralRatingScale().fit(Responses.from_wide(table[:300, :6], ordered=True))
+    layout = responses.thresholds
+    np.testing.assert_array_equal(np.isinf(fit.se_), np.arange(10) >= 6)
+    np.testing.assert_array_equal(np.isinf(fit.threshold_se_), layout.item >= 6)
+    assert fit.difficulty_[:6].mean() == pytest.approx(0, abs=1e-9)
+    assert fit.difficulty_[6:].mean() == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(fit.se_[:6], largest.se_, rtol=0.03)
+    within, between = fit.covariance()[:18, :18], fit.covariance()[:18, 18:]
+    assert np.isfinite(within).all()
+    assert np.isfinite(between).all()
+    offsets = fit.offsets_
+    assert np.all(offsets["se"] < largest.offsets_["se"])
+    groups = ["first"] * 6 + ["second"] * 4
+    assert np.isfinite(SpectralRatingScale(groups=groups).fit(responses).offsets_["se"]).all()

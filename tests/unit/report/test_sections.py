@@ -223,7 +223,7 @@ def test_numbers_that_are_none(lsat):
 
 def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights():
     scale = analysis(si.SpectralRatingScale(), si.simulate.rating_scale(200, 6, categories=4, seed=1).responses)
-    assert "conditional likelihood (Andersen, 1972)" in " ".join(methods.paragraph(scale.record())[0])
+    assert "conditional maximum likelihood (Andersen, 1972)" in " ".join(methods.paragraph(scale.record())[0])
     right = si.simulate.rasch(60, 6, seed=1).responses  # so few that a prior acts
     weighted = analysis(si.SpectralRasch(), right, weights=np.arange(1, 61))
     assert "survey weights" in " ".join(methods.paragraph(weighted.record())[0])

@@ -18,13 +18,14 @@ from scipy import sparse
 
 from spectral_irt import estimators, inference
 from spectral_irt.calibration import RASCH, Calibration
+from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components
-from spectral_irt.data.unlinked import estimable
+from spectral_irt.data.unlinked import estimable, refuse_parts
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.by_name import estimator_name
@@ -202,6 +203,8 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
         eta, fixed = np.append(np.zeros(layout.n_items), 1.0), np.arange(layout.n_items + 1) == layout.n_items
     elif a is not None:
         eta = parameters(sparse.csr_array(a), start)
+    if a is not None:  # shared offsets, or distances that are held, do not tie items together that no person links
+        refuse_parts(part, linked_items(part, mixed=True)[0][layout.item])
     goal = max(SETTLED, exact.rounding * (1.0 if design is None else float(np.abs(design).sum(axis=0).max())))
     how: dict[str, Any] = {"tol": goal if likelihood is exact else None, "max_evaluations": NEWTON_STEPS}
     found = newton(likelihood, eta, design=a, fixed=fixed, **how)
