@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first asked
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.ability import form_information, score_abilities
@@ -39,6 +40,17 @@ MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their
 RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
 CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from
 SMALL = 25  # thresholds up to which a calibration carries its covariance matrix: 200 bytes each
+
+
+def t_quantile(df: float, tail: float = 0.025) -> float:
+    """How many standard errors an interval of 95% reaches either way: a quantile of Student's t.
+
+    >>> round(t_quantile(9), 3), t_quantile(float("inf")) == Z95
+    (2.262, True)
+    """
+    if np.isinf(df) and tail == 0.025:
+        return Z95
+    return float(scipy.special.ndtri(1 - tail) if np.isinf(df) else scipy.special.stdtrit(df, 1 - tail))
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,8 @@ LOGITS = Scale()
 class Provenance:
     """How a calibration came about: the class that found it with its parameters, passes or steps, how far the solution
     is from exact in the estimator's own measure, the log-likelihood where one was maximized, how the standard errors
-    were computed, which solver ran, how much a pass shrinks the slowest error, and the version of the package."""
+    were computed and their degrees of freedom, which solver ran, how much a pass shrinks the slowest error, and the
+    version of the package."""
 
     estimator: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +95,7 @@ class Provenance:
     residual: float = 0.0
     loglik: float | None = None
     se_method: str | None = None
+    se_df: float = float("inf")
     solver: str | None = None
     contraction: float | None = None
     version: str = ""
@@ -210,6 +224,11 @@ class Calibration:
         return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
 
     @property
+    def ci_width(self) -> float:
+        """How many standard errors a 95% interval reaches either way: more than 1.96 where these come from clusters."""
+        return t_quantile(self.provenance.se_df)
+
+    @property
     def own_items(self) -> Calibration:
         """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
         return self if self.facets is None else cast("Calibration", self.facets.items)
@@ -285,8 +304,8 @@ class Calibration:
             "item": self.labels,
             "difficulty": difficulty,
             "se": se,
-            "ci_low": difficulty - Z95 * se,
-            "ci_high": difficulty + Z95 * se,
+            "ci_low": difficulty - self.ci_width * se,
+            "ci_high": difficulty + self.ci_width * se,
             "n": self.n,
             **({"n_correct": self.score, "p_correct": mean} if self.layout.binary else several),
             "status": self.status,
@@ -308,8 +327,8 @@ class Calibration:
             "category": layout.level,
             "threshold": beta,
             "se": se,
-            "ci_low": beta - Z95 * se,
-            "ci_high": beta + Z95 * se,
+            "ci_low": beta - self.ci_width * se,
+            "ci_high": beta + self.ci_width * se,
             "n": self.category_n[layout.item, layout.level].astype(np.int64),
             "n_below": self.category_n[layout.item, layout.level - 1].astype(np.int64),
             "thurstone": thurstone(layout.cumulated(beta)[layout.item], layout.level),

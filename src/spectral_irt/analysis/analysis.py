@@ -28,6 +28,7 @@ from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import person_misfit
 from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
 from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausman
+from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.rest_score import restscore_columns
@@ -264,7 +265,7 @@ class Analysis(AnalysisOfRatings):
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        return inference.score_split(self.calibration, self.responses, split)
+        return inference.score_split(self.calibration, self.responses, split, self.sampling)
 
     @once
     def quick_model_test(self) -> RaoTest | None:
@@ -273,14 +274,14 @@ class Analysis(AnalysisOfRatings):
             return None
         self._tell("less able against more able half")
         with suppress(DesignError):
-            return ability_split(self.calibration, self.responses)
+            return ability_split(self.calibration, self.responses, self.sampling)
         return None
 
     @of_items
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
         abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
-        return hausman(self.responses, self._measured, self._labels(groups), seed)
+        return hausman(self.responses, self._measured, self._labels(groups), seed, self.sampling)
 
     @once
     def _quick_hausman(self, groups: Any = None) -> HausmanTest | None:
@@ -289,7 +290,7 @@ class Analysis(AnalysisOfRatings):
         if self.facets or self.calibration.adaptive:
             return None
         with suppress(*UNTESTABLE):
-            return hausman(self.responses, self._measured, groups)
+            return hausman(self.responses, self._measured, groups, sampling=self.sampling)
         return None
 
     @of_items
@@ -339,11 +340,13 @@ class Analysis(AnalysisOfRatings):
 
         `groups` is the name of a column about the people, or has a label for each, in their order, or maps persons to
         labels; the rest is of `inference.groups.dif.differential`. Ordered answers: `thresholds()` has each threshold.
+        Weights of the fit count, and so do clusters: `study.clustered("class").dif("sex")`.
         """
         self._tell("comparing groups")
         how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
         how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
-        return inference.differential(self.calibration, self.responses, self._labels(groups), **how)
+        labels = self._labels(groups)
+        return inference.differential(self.calibration, self.responses, labels, sampling=self.sampling, **how)
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
@@ -388,8 +391,9 @@ class Analysis(AnalysisOfRatings):
         other = copy.copy(self)
         other._known = {}
         other.calibration, other._clustered = clustered(
-            self.calibration, self.responses, labels, populations, name=name
+            self.calibration, self.responses, labels, populations, weights=self.weights, name=name
         )
+        other.sampling = replace(self.sampling, cluster=cluster_numbers(self.responses, labels), name=name)
         return other
 
     @of_items

@@ -19,6 +19,7 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.facets import fair_average
 from spectral_irt.inference.groups.grouping import group_columns
+from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
@@ -91,7 +92,12 @@ class AnalysisOfPeople:
         self.facets = () if calibration.facets is None else tuple(calibration.facets.of)
         persons, weights = getattr(estimator, "weighted_", None) or (None, None)
         same = persons is not None and np.array_equal(persons, self.responses.persons)
-        self.weights: Floats | None = weights if same else None
+        self.sampling = Sampling(weights if same else None)
+
+    @property
+    def weights(self) -> Floats | None:
+        """How much each person counts, with mean 1; None where all count alike."""
+        return self.sampling.weights
 
     @property
     def _words(self) -> Words:
@@ -325,7 +331,7 @@ class AnalysisOfPeople:
     def _group_means(self, name: str, labels: Any) -> Columns:
         self._tell("mean abilities of groups")
         beta = self.calibration.thresholds
-        return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.weights)
+        return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.sampling)
 
     @tabled
     def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:

@@ -47,7 +47,7 @@ class Result:
     symbol: ClassVar[str] = "T"
 
     statistic: float
-    df: int
+    df: float
     p: float
     df2: float = float("inf")
     compared: str = ""
@@ -58,7 +58,8 @@ class Result:
     @property
     def sentence(self) -> str:
         """The result in one line."""
-        return f"{self.name}: {self.symbol} = {self.statistic:z.3f}, df = {self.df}, p = {self.p:.3g}; {self.compared}"
+        df = f"{self.df:.1f}" if self.df % 1 else f"{int(self.df)}"
+        return f"{self.name}: {self.symbol} = {self.statistic:z.3f}, df = {df}, p = {self.p:.3g}; {self.compared}"
 
     def __repr__(self) -> str:
         return f"<{self.sentence}>"
@@ -77,9 +78,32 @@ def chi2_tail(statistic: ArrayLike, df: ArrayLike) -> Any:
     return scipy.special.chdtrc(df, statistic)
 
 
-def two_sided(z: ArrayLike) -> Any:
-    """P(|normal| > |z|)."""
-    return 2 * scipy.special.ndtr(-np.abs(z))
+def two_sided(z: ArrayLike, df: ArrayLike = np.inf) -> Any:
+    """P(|normal| > |z|), or P(|t| > |z|) with so many degrees of freedom."""
+    size = -np.abs(z)
+    normal = np.isinf(df)
+    if np.all(normal):
+        return 2 * scipy.special.ndtr(size)
+    student = scipy.special.stdtr(np.where(normal, 1.0, df), size)
+    return 2 * np.where(normal, scipy.special.ndtr(size), student)
+
+
+def wald_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike = np.inf) -> Any:
+    """P of a Wald statistic this large where its covariance has `df2` degrees of freedom: Hotelling's distribution.
+
+    T (df2 - df + 1) / (df2 df) is F with df and df2 - df + 1 degrees of freedom, and T chi-square for infinite `df2`;
+    NaN where `df2` is not larger than `df` - 1.
+    """
+    statistic, df, df2 = np.broadcast_arrays(*(np.asarray(each, dtype=float) for each in (statistic, df, df2)))
+    chi2 = chi2_tail(statistic, df)
+    if np.all(np.isinf(df2)):
+        return chi2
+    finite = np.where(np.isinf(df2), df + 1, df2)
+    rest = finite - df + 1
+    enough = rest > 0
+    safe = np.where(enough, rest, 1.0)
+    tail = scipy.special.fdtrc(df, safe, np.maximum(statistic, 0) * safe / (finite * df))
+    return np.where(np.isinf(df2), chi2, np.where(enough, tail, np.nan))
 
 
 def mcnemar(first_only: Floats, second_only: Floats) -> Floats:

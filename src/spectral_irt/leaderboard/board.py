@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import Z95, Calibration
+from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import turned
@@ -191,7 +191,8 @@ class Leaderboard:
         if known.any():
             rng, some = generator(1, self.seed), np.ix_(known, known)
             among, errors = covariance_among(self._fitted[1], known), np.maximum(self.se[known], LEAST_SE)
-            se[some], z[some], p[some] = order_p(self.ability[known], errors, covariance=among, rng=rng)
+            df = self.calibration.provenance.se_df
+            se[some], z[some], p[some] = order_p(self.ability[known], errors, covariance=among, df=df, rng=rng)
         return pairs.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
 
     @cached_property
@@ -217,7 +218,8 @@ class Leaderboard:
         accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
         low, high = sure_ranks(self.contrasts_found.sure)
         columns: Columns = {"model": self.answers.persons, "ability": self.ability, "se": self.se}
-        columns |= {"ci_low": self.ability - Z95 * self.se, "ci_high": self.ability + Z95 * self.se}
+        half = self.calibration.ci_width * self.se
+        columns |= {"ci_low": self.ability - half, "ci_high": self.ability + half}
         columns |= {"rank_low": low, "rank_high": high, "tier": self.tier}
         columns |= {"n": n, "right": right, "accuracy": accuracy, "status": self.calibration.status}
         return {"rank": np.arange(1, len(order) + 1), **{name: values[order] for name, values in columns.items()}}

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.analysis.folder import CHOSEN_BY_ANSWERS
-from spectral_irt.calibration import Z95
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
@@ -51,7 +50,7 @@ class ItemCurve(Display):
 
     label: Any
     thresholds: Floats
-    se: float  # of the difficulty; a band is drawn around the curve of an item with one threshold
+    half_width: float  # of the difficulty's 95% interval: a band around the curve of an item with one threshold
     strata: Columns
 
     def expected(self, at: Floats) -> Floats:
@@ -86,7 +85,7 @@ class ItemCurve(Display):
         at = np.linspace(*(span or self.span), 41 if small else 161)
         x = self.scale.measure(at)
         if highest == 1:
-            band = [self.expected(at + sign * Z95 * self.se) for sign in (-1, 1)]
+            band = [self.expected(at + sign * self.half_width) for sign in (-1, 1)]
             ax.fill_between(x, band[0], band[1], color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(x, self.expected(at), color=BLUE, linewidth=1.6)
         bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
@@ -223,7 +222,7 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
             study,
             label=calibration.labels[k],
             thresholds=calibration.thresholds_of(np.array([k]))[1],
-            se=float(np.nan_to_num(calibration.se[k], nan=0.0, posinf=0.0)),
+            half_width=calibration.ci_width * float(np.nan_to_num(calibration.se[k], nan=0.0, posinf=0.0)),
             strata={name: values[found["item"] == k] for name, values in found.items()},
         )
         for k in place.tolist()

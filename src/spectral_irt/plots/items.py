@@ -57,6 +57,7 @@ class ItemIntervals(Display):
     anchored: np.ndarray
     left_out: int = 0
     what: tuple[str, str, str] = ("item", "difficulty", "hard")
+    ci_width: float = Z95  # standard errors that an interval reaches either way
 
     @classmethod
     def of(cls, study: Analysis, facet: str | None = None) -> ItemIntervals:
@@ -73,7 +74,8 @@ class ItemIntervals(Display):
             words = (facet, "severity", "severe")
         order = place[np.argsort(-found["difficulty"][place], kind="stable")]
         some = {name: values[order] for name, values in found.items()}
-        return cls.about(study, **some, left_out=len(found["se"]) - len(place), what=words)
+        width = study.calibration.ci_width
+        return cls.about(study, **some, left_out=len(found["se"]) - len(place), what=words, ci_width=width)
 
     def columns(self) -> Columns:
         """`rank` from the hardest down, `item, difficulty, se, ci_low, ci_high`, as they are reported; of a facet its
@@ -84,8 +86,8 @@ class ItemIntervals(Display):
             self.what[0]: self.labels,
             self.what[1]: middle,
             "se": se,
-            "ci_low": middle - Z95 * se,
-            "ci_high": middle + Z95 * se,
+            "ci_low": middle - self.ci_width * se,
+            "ci_high": middle + self.ci_width * se,
         }
 
     def size(self) -> tuple[float, float]:

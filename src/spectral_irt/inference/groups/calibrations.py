@@ -32,6 +32,8 @@ from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
 from spectral_irt.inference.groups.grouping import Split
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, Sandwiches, sandwiches
+from spectral_irt.inference.results import two_sided
 from spectral_irt.text import count, count_are, listed
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
@@ -52,7 +54,9 @@ class GroupCalibrations:
     `everyone` are the people of all groups together, with only the items compared, and `left_out` the items without
     finite thresholds in some group. `thresholds` (groups x thresholds) have a mean location of zero in each group, and
     `difficulty, se` (groups x items) are of their means; `covariances` of the thresholds are there for few items, and
-    `loglik` for exact fits. `design` is A of thresholds = A eta, None where every threshold is free.
+    `loglik` for exact fits. `design` is A of thresholds = A eta, None where every threshold is free. `anchors` are the
+    items whose mean is zero; all of them at first. Where persons have weights or clusters, `sandwiches` has what
+    groups have to do with each other, and degrees of freedom.
     """
 
     names: tuple[str, ...]
@@ -65,6 +69,8 @@ class GroupCalibrations:
     se: Floats
     loglik: tuple[float, ...]
     design: Floats | None
+    sandwiches: Sandwiches | None = None
+    anchors: NDArray[np.bool_] | None = None
 
     def __str__(self) -> str:
         parts = [f"{name} ({count(n, 'person')})" for name, n in zip(self.names, self.sizes, strict=True)]
@@ -96,6 +102,67 @@ class GroupCalibrations:
             return inference.JointErrors.dense(self.location_covariances[group])
         return inference.JointErrors.after_centering(self.se[group])
 
+    def combined_errors(self, coefficients: Floats) -> JointErrors:
+        """Of the sum of coefficient times difficulties over the groups."""
+        if self.sandwiches is not None:
+            covariance = location_covariance(self.layout, self.sandwiches.combined(coefficients))
+            return inference.JointErrors.dense(covariance)
+        parts = [self.errors(int(g)).scaled(coefficients[g]) for g in np.flatnonzero(coefficients)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def combined(self, coefficients: Floats, center: Floats | None = None) -> Combination:
+        """The sum of coefficient times difficulties over the groups; around the mean by the weights `center` of the
+        items, or as the groups are centered."""
+        value = coefficients @ self.difficulty
+        if self.sandwiches is None and center is None:
+            return Combination(value, np.sqrt(coefficients**2 @ self.se**2), np.full(len(value), np.inf))
+        if center is None and self.anchors is not None and not self.anchors.all():
+            center = self.anchors / self.anchors.sum()
+        errors = self.combined_errors(coefficients)
+        variance = errors.variance if center is None else errors.around(center)
+        value = value if center is None else value - center @ value
+        df = np.full(len(value), np.inf)
+        if self.sandwiches is not None:
+            df = self.sandwiches.df_of(coefficients[:, None] ** 2 * self.se**2)
+        return Combination(value, np.sqrt(variance), df)
+
+    def threshold_covariance(self, group: int) -> Floats:
+        """Of the thresholds of a group less those of the first."""
+        if self.sandwiches is None:
+            return self.covariances[group] + self.covariances[0]
+        coefficients = np.zeros(len(self.names))
+        coefficients[[group, 0]] = 1.0, -1.0
+        return self.sandwiches.combined(coefficients)
+
+    def item_statistics(self, difficulty: Floats, further_se: Floats) -> Floats:
+        """Wald's statistic of each item over all groups, from sandwiches that may have to do with each other, at these
+        difficulties (groups x items), which have further errors of their own."""
+        assert self.sandwiches is not None
+        n = len(self.names)
+        center = np.zeros(len(self.items))
+        if self.anchors is not None and not self.anchors.all():
+            center = self.anchors / self.anchors.sum()
+        blocks = self.sandwiches.blocks
+        covariance = np.zeros((len(self.items), n, n))
+        for g in range(n):
+            for h in range(n):
+                one = location_covariance(self.layout, blocks[g][h]).T  # which is turned round by that function
+                around = np.diag(one) - one @ center - center @ one + center @ one @ center
+                covariance[:, g, h] = around + (further_se[g] ** 2 if g == h else 0.0)
+        to_first = np.hstack([-np.ones((n - 1, 1)), np.eye(n - 1)])
+        apart = (to_first @ difficulty).T
+        inside = to_first @ covariance @ to_first.T
+        inverse = np.linalg.pinv(inside, rcond=1e-9, hermitian=True)
+        return np.asarray(np.einsum("ig,igh,ih->i", apart, inverse, apart))
+
+    @property
+    def df_joint(self) -> float:
+        """Degrees of freedom of the errors of all groups together; infinite without clusters."""
+        return np.inf if self.sandwiches is None else self.sandwiches.df_joint
+
     def centered_on(self, anchors: NDArray[np.bool_]) -> GroupCalibrations:
         """Difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
         a = anchors / anchors.sum()
@@ -103,7 +170,7 @@ class GroupCalibrations:
         if anchors.all():
             return replace(self, difficulty=difficulty)
         variance = [self.errors(k).around(a) for k in range(len(self.names))]
-        return replace(self, difficulty=difficulty, se=np.sqrt(variance))
+        return replace(self, difficulty=difficulty, se=np.sqrt(variance), anchors=anchors)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -118,6 +185,24 @@ class GroupCalibrations:
         )
         remedy = "Use fewer or larger groups to compare them."
         return (Finding("items_not_compared", "warning", sentence, remedy, tuple(self.left_out.tolist())),)
+
+
+class Combination(NamedTuple):
+    """A combination of the difficulties of several groups, item by item, its standard error, and the degrees of freedom
+    of that."""
+
+    value: Floats
+    se: Floats
+    df: Floats
+
+    @property
+    def z(self) -> Floats:
+        """Over its standard error; 0 where nothing can vary, as a single anchor, which is zero in every group."""
+        return np.divide(self.value, self.se, out=np.zeros(len(self.value)), where=self.se > 0)
+
+    @property
+    def p(self) -> Floats:
+        return np.asarray(two_sided(self.z, self.df))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +256,7 @@ def estimator_like(calibration: Calibration) -> Comparable:
     return SpectralRasch(regularization=0)
 
 
-class _Fit(NamedTuple):
+class GroupFit(NamedTuple):
     """Thresholds of one group; no covariance where items are too many, nor a likelihood of other than exact."""
 
     thresholds: Floats
@@ -180,25 +265,27 @@ class _Fit(NamedTuple):
     loglik: float | None
 
 
-def _by_estimator(part: Responses, make: Comparable) -> _Fit:
+def _by_estimator(part: Responses, make: Comparable) -> GroupFit:
     fit, dense = type(make)(**make.get_params()), part.n_items <= DENSE_ITEMS
     if dense:
         fit.set_params(se="information")  # the covariance is wanted too
     fit.fit(part)
     covariance = fit.covariance() if dense else None
     se = fit.se_ if covariance is None else np.sqrt(np.diag(covariance))
-    return _Fit(fit.difficulty_, se, covariance, fit.calibration_.provenance.loglik)
+    return GroupFit(fit.difficulty_, se, covariance, fit.calibration_.provenance.loglik)
 
 
-def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: str) -> _Fit:
+def by_newton(
+    part: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
+) -> GroupFit:
     """Thresholds A eta of one group by Newton steps, with the inverse of their information."""
     layout, fixed = part.thresholds, None
-    exact = ExactLikelihood(part)
+    exact = ExactLikelihood(part, weights=weights)
     affordable = exact.exact_is_affordable()
-    start = start_thresholds(part) if model.shape is None else model.shape
-    likelihood: Any = exact if affordable or model.exact else Likelihood(part, start)
+    start = start_thresholds(part) if model.shape is None or layout.binary else model.shape
+    likelihood: Any = exact if affordable or model.exact else Likelihood(part, start, weights=weights)
     a, eta = design, start
-    if model.shape is not None:  # the shape is one more column, times one
+    if model.shape is not None and not layout.binary:  # the shape is one more column, times one
         a = np.column_stack([layout.item[:, None] == np.arange(layout.n_items), start])
         eta, fixed = np.append(np.zeros(layout.n_items), 1.0), np.arange(layout.n_items + 1) == layout.n_items
     elif a is not None:
@@ -217,20 +304,33 @@ def by_newton(part: Responses, model: GroupModel, design: Floats | None, name: s
     thresholds, covariance = centered(layout, found.beta, free_inverse(found, information.matrix))
     assert covariance is not None
     loglik = found.point.loglik if likelihood is exact else None
-    return _Fit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)
+    return GroupFit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)
 
 
-def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> GroupCalibrations:
+def fit_group(
+    part: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
+) -> GroupFit:
+    """The thresholds of one group, whose persons may have weights."""
+    if part.thresholds.binary and weights is None:
+        return _by_estimator(part, model.estimator)
+    return by_newton(part, model, design, name, weights)
+
+
+def calibrate_groups(
+    responses: Responses, split: Split, model: GroupModel, sampling: Sampling = SIMPLE
+) -> GroupCalibrations:
     """Fit every group on its own, on the items that can be estimated in all of them.
 
     An item without finite thresholds in one group is left out of all, as eRm does, and then any that this makes
-    extreme, until the groups agree. A threshold that is free needs somebody in both categories beside it.
+    extreme, until the groups agree. A threshold that is free needs somebody in both categories beside it. Persons count
+    by their weights, and errors are those of the sandwich where there are weights or clusters.
     """
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
     layout = responses.thresholds
-    groups = [responses.take_persons(split.group == k) for k in range(split.n_groups)]
+    members = [split.group == k for k in range(split.n_groups)]
+    groups = [responses.take_persons(each) for each in members]
     kept = np.ones(responses.n_items, dtype=bool)
     if model.shape is not None and not layout.binary:
         kept = np.isfinite(layout.mean(model.shape))
@@ -239,22 +339,34 @@ def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> G
     everyone = responses.take_persons(split.group >= 0).take_items(kept)
     groups = [group.take_items(kept) for group in groups]
     design = model.design(everyone)
-    fits = [
-        _by_estimator(group, model.estimator) if layout.binary else by_newton(group, model, design, name)
-        for group, name in zip(groups, split.names, strict=True)
-    ]
+    samplings = [sampling.take(each) for each in members]
+    fits = []
+    for group, name, own in zip(groups, split.names, samplings, strict=True):
+        fits.append(fit_group(group, model, design, name, own.weights))
     thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
+    covariances = tuple(fit.covariance for fit in fits if fit.covariance is not None)
+    robust = None
+    if not sampling.simple:
+        if thresholds.shape[1] > DENSE_ITEMS:
+            raise DesignError(
+                f"{responses.source}: groups of people with {sampling.words} are compared on up to {DENSE_ITEMS:,} "
+                f"items, and there are {len(everyone.items):,}. Compare fewer items at a time."
+            )
+        robust = sandwiches(groups, samplings, thresholds, design)
+        covariances = tuple(robust.blocks[g][g] for g in range(len(groups)))
+        se = np.sqrt(np.maximum([np.diag(one) for one in covariances], 0))
     found = GroupCalibrations(
         names=split.names,
         sizes=np.array([group.n_persons for group in groups]),
         everyone=everyone,
         left_out=responses.items[~kept],
         thresholds=thresholds,
-        covariances=tuple(fit.covariance for fit in fits if fit.covariance is not None),
+        covariances=covariances,
         difficulty=thresholds,
         se=se,
         loglik=tuple(fit.loglik for fit in fits if fit.loglik is not None),
         design=design,
+        sandwiches=robust,
     )
     if layout.binary:
         return found

@@ -4,6 +4,9 @@ Each group is calibrated on its own, and difficulties are compared after both ar
 
     contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
 
+Where persons have weights or come in clusters, errors are those of the sandwich, with what the groups have in common
+where classes are divided among them, and Student's t where clusters are few (`sampling.py`).
+
 Anchors are the items that agree on one difference between the groups (`robust_center.py`): with all items as anchors a
 few strong differences in one direction show up as small opposite ones everywhere else.
 
@@ -15,31 +18,32 @@ chance; B otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import Calibration, t_quantile
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
+from spectral_irt.inference.groups.calibrations import Combination, GroupCalibrations, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif_details import nonuniform_columns, nonuniform_findings, threshold_contrasts
 from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
-from spectral_irt.inference.items.slopes import slope_shifts
-from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, two_sided
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
+from spectral_irt.inference.groups.slope_shifts import SlopeShifts, slope_shifts
+from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
-Z95_ONE_SIDED = 1.6448536269514722
 FEWEST_ANCHORS = 0.25  # of the items
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
@@ -143,6 +147,7 @@ def differential(
     min_people: int = MIN_PEOPLE,
     level: float = 0.05,
     nonuniform: bool = True,
+    sampling: Sampling = SIMPLE,
 ) -> Differential:
     """Which items are harder for one group than for another, by how much, and whether that may be chance.
 
@@ -165,6 +170,8 @@ def differential(
         Of the classes and findings.
     nonuniform : bool
         Whether to ask too if differences depend on ability (`dif_details.py`), which takes as long again.
+    sampling : Sampling
+        Weights and clusters of the persons.
 
     References
     ----------
@@ -181,17 +188,31 @@ def differential(
         order = [base, *(k for k in range(split.n_groups) if k != base)]
         code = np.append(np.argsort(order), -1)  # of those in no group
         split = Split(tuple(split.names[k] for k in order), code[split.group])
-    found = calibrate_groups(responses, split, locations_like(calibration))
+    model = locations_like(calibration)
+    found = calibrate_groups(responses, split, model, sampling)
     test = compare_groups(found)
     chosen = _anchors(found, anchors)
     centered = found.centered_on(chosen)
     contrasts, items = _contrasts(centered, level), _overall(centered, level)
-    matched, note = matched_columns(found.everyone, split, chosen, DELTA)
+    matched, note = matched_columns(found.everyone, split, chosen, DELTA, sampling)
     contrasts |= matched
-    by_slope = _explained_by_slopes(contrasts, items, centered, split, chosen, level)
+    before = _flagged(items, contrasts)
+    by_slope = np.zeros_like(before)
+    if before.any():
+        kept = positions(responses.items, found.items) >= 0
+        own = model.of_items(responses.thresholds, np.flatnonzero(kept))
+        shifts = slope_shifts(found, split.group[split.group >= 0], own, chosen)
+        # Slopes also moved items into or out of the anchors, which are chosen anew without what slopes explain.
+        fair_anchors = _anchors(found, anchors, shifts)
+        fair = found.centered_on(fair_anchors)
+        shifts = shifts.centered_on(fair_anchors)
+        contrasts["flagged"] = contrasts["flagged"] & _beyond_slopes(contrasts, _contrasts(fair, level, shifts))
+        items["flagged"] = items["flagged"] & _beyond_slopes(items, _overall(fair, level, shifts))
+        by_slope = before & ~_flagged(items, contrasts)
     findings += [*found.findings, *note, *_findings(items, contrasts, centered, by_slope, level)]
+    findings += [] if sampling.simple else [_sampling_finding(centered, sampling)]
     if nonuniform:
-        contrasts |= nonuniform_columns(calibration, responses, split, found.items, min_people, level)
+        contrasts |= nonuniform_columns(calibration, responses, split, found.items, min_people, level, sampling)
         findings += nonuniform_findings(contrasts)
     differ, m = int(items["flagged"].sum()), len(found.items)
     if isinstance(anchors, str) and differ > MOST * m:
@@ -203,18 +224,22 @@ def differential(
         findings.append(Finding("too_many_differ", "warning", sentence, remedy))
     by_threshold: Columns = {}
     if not responses.thresholds.binary:
-        by_threshold, further, told = threshold_contrasts(calibration, responses, split, found.items, chosen, level)
+        by_threshold, further, told = threshold_contrasts(
+            calibration, responses, split, found.items, chosen, level, sampling
+        )
         contrasts |= further
         findings += told
     anchored = found.items[chosen]
     return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
 
 
-def _anchors(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
-    """Which of the items the groups are centered on."""
+def _anchors(
+    groups: GroupCalibrations, anchors: str | Iterable[Any], shifts: SlopeShifts | None = None
+) -> NDArray[np.bool_]:
+    """Which of the items the groups are centered on; purified without what slopes explain, if that is given."""
     if isinstance(anchors, str):
         check_option("anchors", anchors, ("all", "purified"))
-        return _purified(groups) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
+        return _purified(groups, shifts) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     place = positions(named, groups.items)
     unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]
@@ -224,13 +249,20 @@ def _anchors(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray
     return np.isin(np.arange(len(groups.items)), place)
 
 
-def _purified(groups: GroupCalibrations) -> NDArray[np.bool_]:
+def _purified(groups: GroupCalibrations, shifts: SlopeShifts | None) -> NDArray[np.bool_]:
     """The items that agree in every focal group on how far it is from the reference group."""
     size = np.zeros(len(groups.items))
     anchors = np.ones(len(groups.items), dtype=bool)
     for k in range(1, len(groups.names)):
-        difference, errors = groups.difficulty[k] - groups.difficulty[0], groups.errors(k) + groups.errors(0)
-        found = robust_center(difference, errors, limit=APART, excess=False)
+        coefficients = np.zeros(len(groups.names))
+        coefficients[[k, 0]] = 1.0, -1.0
+        errors = groups.combined_errors(coefficients)
+        difference = coefficients @ groups.difficulty
+        if shifts is not None:
+            difference = difference - coefficients @ shifts.shift
+            errors = errors + JointErrors.independent(np.sqrt(coefficients**2 @ shifts.se**2))
+        df = float(np.median(groups.combined(coefficients).df))
+        found = robust_center(difference, errors, limit=as_t(APART, df), excess=False)
         anchors &= found.agrees
         size = np.maximum(size, np.abs(found.z))
     fewest = max(2, int(np.ceil(FEWEST_ANCHORS * len(size))))
@@ -239,8 +271,13 @@ def _purified(groups: GroupCalibrations) -> NDArray[np.bool_]:
     return anchors
 
 
-def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDArray[Any]:
-    """A, B or C: see the head of this module.
+def as_t(limit: float, df: float) -> float:
+    """The value that Student's t exceeds as often as a standard normal variable exceeds this one."""
+    return limit if np.isinf(df) else t_quantile(df, tail=float(two_sided(limit)) / 2)
+
+
+def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05, df: Floats | float = np.inf) -> NDArray[Any]:
+    """A, B or C: see the head of this module; `df` are the degrees of freedom of the standard errors.
 
     >>> ets_class(np.array([0.5, 1.2, 1.2, 1.6, 2.5]), np.array([0.1, 0.1, 0.9, 0.5, 0.5]), np.array([0, 0, 0.2, 0, 0]))
     array(['A', 'B', 'A', 'B', 'C'], dtype=object)
@@ -248,20 +285,31 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDAr
     size = np.abs(delta)
     out = np.full(len(delta), "B", dtype=object)
     with np.errstate(divide="ignore", invalid="ignore"):
-        out[(size >= LARGE) & ((size - SMALL) / se > Z95_ONE_SIDED)] = "C"
+        beyond = two_sided((size - SMALL) / se, df) / 2 < 0.05
+        out[(size >= LARGE) & beyond] = "C"
     out[(size < SMALL) | ~(p < level)] = "A"
     return out
 
 
-def _contrasts(groups: GroupCalibrations, level: float) -> Columns:
+def _pair(groups: GroupCalibrations, one: int, other: int, shifts: SlopeShifts | None) -> Combination:
+    """The difficulties in one group less those in another; less what slopes explain, if that is given."""
+    coefficients = np.zeros(len(groups.names))
+    coefficients[[one, other]] = 1.0, -1.0
+    found = groups.combined(coefficients)
+    if shifts is None:
+        return found
+    explained = shifts.shift[one] - shifts.shift[other]
+    error = np.hypot(shifts.se[one], shifts.se[other])
+    return Combination(found.value - explained, np.hypot(found.se, error), found.df)
+
+
+def _contrasts(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None = None) -> Columns:
     names = np.array(groups.names, dtype=object)
     m, focal = len(groups.items), len(names) - 1
-    contrast = (groups.difficulty[1:] - groups.difficulty[0]).ravel()
-    se = np.hypot(groups.se[1:], groups.se[0]).ravel()
-    with np.errstate(divide="ignore", invalid="ignore"):  # a single anchor is at zero in every group
-        z = np.where(se > 0, contrast / se, 0.0)
-    p = two_sided(z)
-    return {
+    each = [_pair(groups, k, 0, shifts) for k in range(1, len(names))]
+    contrast, se, z, p = (np.concatenate([getattr(one, name) for one in each]) for name in ("value", "se", "z", "p"))
+    df = np.concatenate([one.df for one in each])
+    columns: Columns = {
         "item": np.tile(groups.items, focal),
         "group": np.repeat(names[1:], m),
         "reference": np.repeat(names[:1], m * focal),
@@ -273,62 +321,82 @@ def _contrasts(groups: GroupCalibrations, level: float) -> Columns:
         "p": p,
         "p_holm": adjusted(p, "holm"),
         "p_bh": adjusted(p, "bh"),
-        **_judged(-contrast, se, p, level),
+        **_judged(-contrast, se, p, level, df),
     }
+    if np.isfinite(df).any():
+        columns["df"] = df
+    return columns
 
 
-def _judged(size: Floats, se: Floats, p: Floats, level: float) -> Columns:
+def _judged(size: Floats, se: Floats, p: Floats, level: float, df: Floats) -> Columns:
     """`delta, class, flagged` of differences in logits."""
-    classes = ets_class(DELTA * size, DELTA * se, p, level)
+    classes = ets_class(DELTA * size, DELTA * se, p, level, df)
     return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (adjusted(p, "bh") < level)}
 
 
-def _explained_by_slopes(
-    contrasts: Columns,
-    items: Columns,
-    groups: GroupCalibrations,
-    split: Split,
-    anchors: NDArray[np.bool_],
-    level: float,
-) -> NDArray[np.bool_]:
-    """Items that differ by no more than their slopes and the abilities of the groups explain: flagged no longer."""
-
-    def flagged() -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = items["flagged"] | contrasts["flagged"].reshape(-1, len(groups.items)).any(axis=0)
-        return found
-
-    before = flagged()
-    if not before.any():
-        return before
-    shift, error = slope_shifts(groups.everyone, split.group[split.group >= 0], split.n_groups)
-    shift -= shift[:, anchors].mean(axis=1, keepdims=True)
-    fair = replace(groups, difficulty=groups.difficulty - shift, se=np.hypot(groups.se, error))
-    contrasts["flagged"] &= _contrasts(fair, level)["flagged"]
-    items["flagged"] &= _overall(fair, level)["flagged"]
-    return before & ~flagged()
+def _flagged(items: Columns, contrasts: Columns) -> NDArray[np.bool_]:
+    """Items that are flagged over all groups, or in one of them against the reference."""
+    rows = np.vstack([items["flagged"], contrasts["flagged"].reshape(-1, len(items["item"]))])
+    return np.asarray(rows.any(axis=0), dtype=bool)
 
 
-def _overall(groups: GroupCalibrations, level: float) -> Columns:
+def _beyond_slopes(found: Columns, fair: Columns) -> NDArray[np.bool_]:
+    """Rows that are flagged without what slopes explain, too, and in the same direction: where taking that off turns a
+    difference round, nobody can tell which of the two it is."""
+    if "contrast" in found:
+        turned = found["contrast"] * fair["contrast"] < 0
+    else:
+        turned = found["harder_for"] != fair["harder_for"]
+    return np.asarray(fair["flagged"] & ~np.asarray(turned), dtype=bool)
+
+
+def _overall(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None = None) -> Columns:
     """Each item over all groups, with the largest contrast between any two."""
-    df = len(groups.names) - 1
-    statistic = weighted_spread(groups.difficulty, groups.se**2)
-    p = chi2_tail(statistic, df)
-    high, low = groups.difficulty.argmax(axis=0), groups.difficulty.argmin(axis=0)
-    item, names = np.arange(len(groups.items)), np.array(groups.names, dtype=object)
-    largest = groups.difficulty[high, item] - groups.difficulty[low, item]
-    se = np.hypot(groups.se[high, item], groups.se[low, item])
+    n_groups, item = len(groups.names), np.arange(len(groups.items))
+    difficulty, error = groups.difficulty, groups.se
+    if shifts is not None:
+        difficulty, error = difficulty - shifts.shift, np.hypot(error, shifts.se)
+    high, low = difficulty.argmax(axis=0), difficulty.argmin(axis=0)
+    largest, se = np.zeros((2, len(item)))
+    df = np.full(len(item), np.inf)
+    for one, other in sorted(set(zip(high.tolist(), low.tolist(), strict=True))):
+        here = (high == one) & (low == other)
+        if one != other:
+            pair = _pair(groups, one, other, shifts)
+            largest[here], se[here], df[here] = pair.value[here], pair.se[here], pair.df[here]
+    if n_groups == 2:
+        pair = _pair(groups, 1, 0, shifts)
+        statistic, p = pair.z**2, pair.p
+    elif groups.sandwiches is None:
+        statistic = weighted_spread(difficulty, error**2)
+        p = chi2_tail(statistic, n_groups - 1)
+    else:
+        statistic = groups.item_statistics(difficulty, np.zeros_like(error) if shifts is None else shifts.se)
+        p = wald_tail(statistic, n_groups - 1, groups.df_joint)
+    names = np.array(groups.names, dtype=object)
     return {
         "item": groups.items,
         "statistic": statistic,
-        "df": np.full(len(item), df),
+        "df": np.full(len(item), n_groups - 1),
         "p": p,
         "p_holm": adjusted(p, "holm"),
         "p_bh": adjusted(p, "bh"),
         "largest": largest,
         "harder_for": names[high],
         "easier_for": names[low],
-        **_judged(largest, se, p, level),
+        **_judged(largest, se, p, level, df),
     }
+
+
+def _sampling_finding(groups: GroupCalibrations, sampling: Sampling) -> Finding:
+    """What the comparison allows for, and what it leaves out."""
+    sentence = f"The comparison of the groups {listed(groups.names)} allows for {sampling.words} of people"
+    if groups.sandwiches is not None and np.isfinite(groups.df_joint):
+        df = f"{groups.df_joint:.3g} degrees of freedom"
+        across = ", some of which have people of several groups" if groups.sandwiches.shared else ""
+        sentence += f" ({sampling.name}{across}; t with up to {df})"
+    sentence += "; Mantel and Haenszel's statistic does not, and is left out."
+    return Finding("groups_sampled", "note", sentence)
 
 
 def _findings(

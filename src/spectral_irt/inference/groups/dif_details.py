@@ -26,8 +26,9 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, by_ability
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.results import adjusted, chi2_tail, first_few, two_sided
+from spectral_irt.inference.results import adjusted, first_few, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
@@ -36,7 +37,13 @@ DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
 def nonuniform_columns(
-    calibration: Calibration, responses: Responses, split: Split, items: NDArray[Any], min_people: int, level: float
+    calibration: Calibration,
+    responses: Responses,
+    split: Split,
+    items: NDArray[Any],
+    min_people: int,
+    level: float,
+    sampling: Sampling = SIMPLE,
 ) -> Columns:
     """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every group but the
     first, the reference.
@@ -50,14 +57,17 @@ def nonuniform_columns(
     sizes = np.bincount(code[responses.informative & (code >= 0)], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_people
     if enough[0] and enough[1:].any():
-        values[:, enough[1:]] = _interactions(calibration, responses, cells.keep(np.repeat(enough, 2)), items)
+        some = cells.keep(np.repeat(enough, 2))
+        values[:, enough[1:]] = _interactions(calibration, responses, some, items, sampling)
     interaction, se, p = values.reshape(3, -1)
     p_bh = adjusted(p, "bh")
     columns: Columns = {"interaction": interaction, "interaction_se": se, "interaction_p": p}
     return {**columns, "interaction_p_bh": p_bh, "nonuniform": p_bh < level}
 
 
-def _interactions(calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any]) -> Floats:
+def _interactions(
+    calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any], sampling: Sampling
+) -> Floats:
     """Interaction, standard error and p, 3 x focal groups x items, from pairs of cells of which the first is that of
     the reference group."""
     values = np.full((3, cells.n_groups // 2 - 1, len(items)), np.nan)
@@ -66,19 +76,16 @@ def _interactions(calibration: Calibration, responses: Responses, cells: Split, 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = calibrate_groups(responses.take_items(kept), cells, model)
+            found = calibrate_groups(responses.take_items(kept), cells, model, sampling)
     except DesignError:  # the halves are too thin to be calibrated on their own
         return values
     place = positions(found.items, items)
-    rise = found.difficulty[1::2] - found.difficulty[::2]
-    errors = [found.errors(k) + found.errors(k + 1) for k in range(0, cells.n_groups, 2)]
     for row in range(values.shape[1]):
-        apart, error = rise[row + 1] - rise[0], errors[row + 1] + errors[0]
-        agreed = robust_center(apart, error, excess=False)
-        se = np.sqrt(error.around(agreed.agrees / agreed.agrees.sum()))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = two_sided(np.where(se > 0, (apart - agreed.center) / se, 0.0))
-        values[:, row, place] = apart - agreed.center, se, p
+        rise = np.zeros(cells.n_groups)  # from the less to the more able half: of the focal group, less the reference's
+        rise[[0, 1, 2 * row + 2, 2 * row + 3]] = 1.0, -1.0, -1.0, 1.0
+        agreed = robust_center(rise @ found.difficulty, found.combined_errors(rise), excess=False)
+        interaction = found.combined(rise, agreed.agrees / agreed.agrees.sum())
+        values[:, row, place] = interaction.value, interaction.se, interaction.p
     return values
 
 
@@ -124,6 +131,7 @@ def threshold_contrasts(
     items: NDArray[Any],
     anchors: NDArray[np.bool_],
     level: float,
+    sampling: Sampling = SIMPLE,
 ) -> tuple[Columns, Columns, tuple[Finding, ...]]:
     """The thresholds of every item in every group against the first one; what they say of items; findings.
 
@@ -140,7 +148,8 @@ def threshold_contrasts(
     if model_like(calibration).scales is None and responses.thresholds.widest > 1:
         with contextlib.suppress(DesignError):  # too few items have all their categories in each group
             kept = positions(responses.items, items) >= 0
-            groups = calibrate_groups(responses.take_items(kept), split, GroupModel())
+            groups = calibrate_groups(responses.take_items(kept), split, GroupModel(), sampling)
+    df2 = np.inf if groups is None else groups.df_joint
     if groups is not None:
         layout, place, names = groups.layout, positions(groups.items, items), np.array(groups.names, dtype=object)
         chosen = anchors[place] if anchors[place].any() else np.ones(len(place), dtype=bool)
@@ -148,7 +157,7 @@ def threshold_contrasts(
         for row in range(split.n_groups - 1):
             contrast = groups.thresholds[row + 1] - groups.thresholds[0]
             contrast -= weight @ contrast
-            errors = JointErrors.dense(groups.covariances[row + 1] + groups.covariances[0])
+            errors = JointErrors.dense(groups.threshold_covariance(row + 1))
             cross = errors.times(weight)
             covariance = errors.full() - cross[:, None] - cross + weight @ cross
             se = np.sqrt(np.maximum(np.diag(covariance), 0))
@@ -162,9 +171,9 @@ def threshold_contrasts(
                 "threshold": groups.thresholds[row + 1],
                 "threshold_reference": groups.thresholds[0],
             }
-            parts.append(one | {"contrast": contrast, "se": se, "z": z, "p": two_sided(z)})
+            parts.append(one | {"contrast": contrast, "se": se, "z": z, "p": two_sided(z, df2)})
             statistic[row, place], df[row, place] = _unlike(layout, contrast, covariance)
-    p = np.where(df > 0, chi2_tail(statistic, np.maximum(df, 1)), np.nan).ravel()
+    p = np.where(df > 0, wald_tail(statistic, np.maximum(df, 1), df2), np.nan).ravel()
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     if rows:
         rows["p_bh"] = adjusted(rows["p"], "bh")

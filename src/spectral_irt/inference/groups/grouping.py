@@ -19,12 +19,14 @@ from spectral_irt.data.design import row_keys
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, degrees_of_freedom
 from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities, items_met
 from spectral_irt.tables import Columns
 from spectral_irt.text import first_of
 
+MEANS = ("mean", "se", "sd", "latent_mean", "latent_se", "latent_sd")
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 SPLITS = ("median", "mean", "ability", "scores")
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
@@ -149,18 +151,23 @@ def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]
 
 
 def group_columns(
-    responses: Responses, difficulty: Floats, found: Abilities, labels: Any, name: str, weights: Floats | None = None
+    responses: Responses, difficulty: Floats, found: Abilities, labels: Any, name: str, sampling: Sampling = SIMPLE
 ) -> Columns:
     """`grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`, a row for each group.
 
     `found` are Warm's abilities, which hardly depend on the length of the test and are finite for every score, and
-    `weights` say how much each person counts. `n` people of the group have an ability; `mean` and `sd` are of these
-    numbers, and `se` = sd / sqrt(n). The `sd` holds the errors of measurement, and so does the `se`; that of the
+    `sampling` has weights and clusters of the persons. `n` people of the group have an ability; `mean` and `sd` are of
+    these numbers, and `se` = sd / sqrt(n). The `sd` holds the errors of measurement, and so does the `se`; that of the
     difficulties, which all groups share, is in neither.
 
     `latent_mean` and `latent_sd` are of the normal population under which the group's answers are most likely, without
     errors of measurement: what to compare where groups took different or short tests. `latent_se` = sd^2 / (sqrt(n)
     sd of the posterior means). They are from a sample of a very large group, and empty where too few people differ.
+
+    Where people come in clusters, both errors add up deviations x_l - mean within these, C / (C - 1) sum_c (sum over l
+    in c of w_l (x_l - mean))^2 / (sum w)^2; for the latent mean x_l is the posterior mean, and the sum is multiplied by
+    latent sd^2 / its variance. `clusters` says how many there are, and `df` the degrees of freedom of the errors:
+    intervals reach as far as Student's t.
     """
     split = by_label(responses, labels)
     rows = [(label, split.group == k) for k, label in enumerate(split.names)]
@@ -168,8 +175,8 @@ def group_columns(
     without = split.group < 0
     if (without & known).any():
         rows.append((NO_LABEL, without))
-    table = [_row(responses, difficulty, found.ability, members & known, weights) for _, members in rows]
-    heads = ("mean", "se", "sd", "latent_mean", "latent_se", "latent_sd")
+    table = [_row(responses, difficulty, found.ability, members & known, sampling) for _, members in rows]
+    heads = MEANS if sampling.cluster is None else (*MEANS, "clusters", "df")
     return {
         "grouping": np.full(len(rows), name, dtype=object),
         "group": np.array([label for label, _ in rows], dtype=object),
@@ -179,16 +186,35 @@ def group_columns(
 
 
 def _row(
-    responses: Responses, difficulty: Floats, ability: Floats, members: Any, weights: Floats | None
+    responses: Responses, difficulty: Floats, ability: Floats, members: NDArray[np.bool_], sampling: Sampling
 ) -> tuple[float, ...]:
+    """The columns of `MEANS`, the number of clusters, and the degrees of freedom of the errors."""
     n = int(members.sum())
     if not n:
-        return (np.nan,) * 6
-    theirs, own = ability[members], None if weights is None else weights[members]
-    mean, sd = mean_and_sd(theirs, own)
-    worth = n if own is None else float(own.sum() ** 2 / np.sum(own**2))  # people of equal weight
-    found = marginal_reliability(responses.take_persons(members), difficulty, own)
-    if found is None or found.sd <= COLLAPSED:
-        return mean, sd / np.sqrt(worth), sd, np.nan, np.nan, np.nan
-    latent_se = found.sd**2 / (np.sqrt(found.n if own is None else worth) * found.eap_sd)
-    return mean, sd / np.sqrt(worth), sd, found.mean, latent_se, found.sd
+        return (np.nan,) * (len(MEANS) + 2)
+    own = sampling.take(members)
+    counts, cluster = own.counts(n), own.clusters(n)
+    mean, sd = mean_and_sd(ability[members], own.weights)
+    occupied = len(np.unique(cluster))
+    df = np.inf if own.cluster is None else degrees_of_freedom(cluster, counts)
+    factor = 1.0 if own.cluster is None else occupied / max(occupied - 1, 1)
+    worth = counts.sum() ** 2 / np.sum(counts**2)  # people of equal weight
+    se = sd / np.sqrt(worth) if own.cluster is None else _of_the_mean(ability[members] - mean, counts, cluster, factor)
+    if own.cluster is not None and occupied < 2:
+        se = np.nan
+    theirs = responses.take_persons(members)
+    latent = marginal_reliability(theirs, difficulty, own.weights)
+    if latent is None or latent.sd <= COLLAPSED:
+        return mean, se, sd, np.nan, np.nan, np.nan, occupied, df
+    latent_se = latent.sd**2 / (np.sqrt(latent.n if own.weights is None else worth) * latent.eap_sd)
+    if own.cluster is not None:
+        posterior = abilities(theirs, difficulty, "eap", prior_mean=latent.mean, prior_sd=latent.sd).ability
+        apart = (posterior - latent.mean) * latent.sd**2 / latent.eap_sd**2
+        latent_se = _of_the_mean(apart, counts, cluster, factor) if occupied > 1 else np.nan
+    return mean, se, sd, latent.mean, latent_se, latent.sd, occupied, df
+
+
+def _of_the_mean(apart: Floats, counts: Floats, cluster: Ints, factor: float) -> float:
+    """The standard error of a mean, from deviations that are added up within clusters."""
+    sums = np.bincount(cluster, weights=counts * apart)
+    return float(np.sqrt(factor * np.sum(sums**2)) / counts.sum())

@@ -22,7 +22,7 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -38,6 +38,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
 from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
 from spectral_irt.inference.groups.grouping import item_sets
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.results import Result, two_sided
 from spectral_irt.numerics import csr
 from spectral_irt.text import p_value
@@ -77,14 +78,18 @@ class HausmanTest(Result):
     n_items: int
 
 
-def hausman(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
+def hausman(
+    responses: Responses, start: Floats, groups: Any = None, seed: int = 0, sampling: Sampling = SIMPLE
+) -> HausmanTest:
     """Test conditional against marginal difficulties, or thresholds, from any rough ones, NaN for items to be left out;
     data that do not allow it: `UNTESTABLE`.
 
     With `groups`, a label for each person, abilities are normal in each group. The seed draws samples where there are
-    more than 500 thresholds or 50,000 responses.
+    more than 500 thresholds or 50,000 responses. Persons count by their weights in both likelihoods, and r_l is added
+    up within clusters before it is squared; then there must be more clusters than directions.
     """
-    people, populations, start, share = _sample(responses, start, groups, seed)
+    sample = _sample(responses, start, groups, seed, sampling)
+    people = sample.everyone
     layout = people.thresholds
     n = int(people.informative.sum())
     if n < LEAST_PEOPLE or people.n_items < 3:
@@ -94,7 +99,7 @@ def hausman(responses: Responses, start: Floats, groups: Any = None, seed: int =
             f"conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        found = _score_test(people, populations, start, share)
+        found = _score_test(sample)
     if found.p >= LEVEL or found.size < NOTABLE or found.in_errors < OF_ERROR:
         return found
     finding = _finding(found, layout.binary, groups is not None)
@@ -104,11 +109,20 @@ def hausman(responses: Responses, start: Floats, groups: Any = None, seed: int =
     return replace(found, findings=(finding,))
 
 
-def _sample(
-    responses: Responses, start: Floats, groups: Any, seed: int
-) -> tuple[Responses, list[Responses], Floats, float]:
-    """Items with somebody in every category, and people who answered them, all together and population by population;
-    a start for these items; and the share of all answers that was taken: a sample of very many."""
+class _Sample(NamedTuple):
+    """Items with somebody in every category, and people who answered them, all together and population by population,
+    each with its sampling; a start for these items; and the share of all answers that was taken: a sample of very
+    many."""
+
+    everyone: Responses
+    weights: Floats | None
+    populations: list[Responses]
+    samplings: list[Sampling]
+    start: Floats
+    share: float
+
+
+def _sample(responses: Responses, start: Floats, groups: Any, seed: int, sampling: Sampling) -> _Sample:
     rng, layout = np.random.default_rng(seed), responses.thresholds
     group = people_by_group(responses, groups)[0].group
     chosen = np.flatnonzero(np.isfinite(layout.mean(start)))
@@ -120,25 +134,30 @@ def _sample(
     if share < 1:
         drawn = rng.random(responses.n_persons) < share
         some, group = responses.take_persons(drawn).in_one_block(), group[drawn]  # tables of a block are made once
+        sampling = sampling.take(drawn)
     some = some.take_items(chosen)
     last = some.entries.item_scores.astype(float)  # people whose category is the one above each threshold
     used = np.logical_and.reduceat(last > 0, some.thresholds.first) if len(chosen) else np.zeros(0, dtype=bool)
     used &= some.item_counts > some.thresholds.sum(last)
     chosen, some = chosen[used], some.take_items(used)
     there = np.unique(group[some.counts > 0])
-    populations = [some.take_persons(group == g) for g in there] if len(there) > 1 else [some]
-    return some, populations, start[layout.of_items(chosen)], share
+    populations, samplings = [some], [sampling]
+    if len(there) > 1:
+        populations = [some.take_persons(group == g) for g in there]
+        samplings = [sampling.take(group == g) for g in there]
+    return _Sample(some, sampling.weights, populations, samplings, start[layout.of_items(chosen)], share)
 
 
-def _score_test(everyone: Responses, populations: list[Responses], start: Floats, share: float) -> HausmanTest:
+def _score_test(sample: _Sample) -> HausmanTest:
+    everyone, weights, populations, samplings, start, share = sample
     layout, n = everyone.thresholds, int(everyone.informative.sum())
-    parts = list(map(Members, populations))
+    parts = [Members(one, own.weights) for one, own in zip(populations, samplings, strict=True)]
     start = start - float(layout.averaging() @ start)
     fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
     patterns = list(map(distinct_rows, populations))
     names, W = _directions(patterns, layout, beta)
-    likelihood = ExactLikelihood(everyone)
+    likelihood = ExactLikelihood(everyone, weights=weights)
     HW = information_at(likelihood, beta).matrix @ W
     size = np.sqrt(np.maximum(np.einsum("ik,ik->k", W, HW), 1e-12))
     beyond = np.diag(np.linalg.cholesky(W.T @ HW / np.outer(size, size) + TOLD**2 * np.eye(len(names))))
@@ -154,8 +173,16 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     each = []
     for those in zip(populations, patterns, fit.populations, own, strict=True):
         each.append(_contributions(*those, beta, W, B[: len(beta)]))
-    r, K = np.concatenate(each), len(names)
-    T, V = r.sum(axis=0), r.T @ r
+    r, units = _by_cluster(each, populations, samplings, n)
+    K = len(names)
+    if units <= K + 1:
+        raise DesignError(
+            f"{everyone.source}: {units:,} clusters of people are too few to compare conditional with marginal "
+            f"likelihood in {K} directions."
+        )
+    T = r.sum(axis=0)
+    around = r if samplings[0].cluster is None else (r - T / len(r)) * np.sqrt(units / (units - 1))
+    V = around.T @ around
     statistic = float(T @ np.linalg.solve(V, T))
     information = np.einsum("ik,ik->k", W, HW)
     difference, se = T / information, np.sqrt(np.diag(V)) / information
@@ -167,8 +194,8 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
     return HausmanTest(
         statistic=statistic,
         df=K,
-        p=float(scipy.special.fdtrc(K, n - K, statistic * (n - K) / (K * (n - 1)))),  # upper tail of F
-        df2=float(n - K),
+        p=float(scipy.special.fdtrc(K, units - K, statistic * (units - K) / (K * (units - 1)))),  # upper tail of F
+        df2=float(units - K),
         compared=f"conditional against marginal {what} of {layout.n_items:,} items, {n:,} people",
         columns={"direction": np.array(names), "difference": difference, "se": se, "z": z, "p": two_sided(z)},
         frame_kind=everyone.frame_kind,
@@ -178,6 +205,24 @@ def _score_test(everyone: Responses, populations: list[Responses], start: Floats
         n_people=n,
         n_items=layout.n_items,
     )
+
+
+def _by_cluster(
+    each: list[Floats], populations: list[Responses], samplings: list[Sampling], n: int
+) -> tuple[Floats, int]:
+    """W' r_l by weight, added up within clusters where there are any; and how many of these, or persons, tell."""
+    weighted = []
+    for r, people, own in zip(each, populations, samplings, strict=True):
+        weighted.append(r * own.counts(people.n_persons)[:, None])
+    together = np.concatenate(weighted)
+    if samplings[0].cluster is None:
+        return together, n
+    cluster = np.concatenate([own.clusters(one.n_persons) for one, own in zip(populations, samplings, strict=True)])
+    told = np.concatenate([one.informative for one in populations])
+    number = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+    sums = np.zeros((int(number.max(initial=-1)) + 1, together.shape[1]))
+    np.add.at(sums, number, together)
+    return sums, len(np.unique(number[told]))
 
 
 def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> tuple[list[str], Floats]:

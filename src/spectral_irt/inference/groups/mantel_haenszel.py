@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.groups.grouping import Split, item_sets
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.results import chi2_tail
 from spectral_irt.tables import Columns
 
@@ -92,14 +93,18 @@ def _mean_scores(item: Ints, cells: Floats, n_items: int) -> tuple[Floats, Float
 
 
 def matched_columns(
-    everyone: Responses, split: Split, anchors: NDArray[np.bool_], scale: float
+    everyone: Responses, split: Split, anchors: NDArray[np.bool_], scale: float, sampling: Sampling = SIMPLE
 ) -> tuple[Columns, list[Finding]]:
     """`mh_delta, mh_se, mh_p` of every item in every group but the first, people matched on their score on the anchors
     and the item; a finding where too few can be matched.
 
     Where more than 50 items are not anchors, those are matched on all items. `everyone` are the people of the split's
-    groups; `scale` makes delta of logits.
+    groups; `scale` makes delta of logits. Of persons with weights or clusters it is left out: it has no errors that
+    allow for these.
     """
+    if not sampling.simple:
+        empty = np.full((split.n_groups - 1) * everyone.n_items, np.nan)
+        return {name: empty.copy() for name in ("mh_delta", "mh_se", "mh_p")}, []
     every, others = np.arange(len(anchors)), np.flatnonzero(~anchors)
     sets: list[tuple[Ints, Ints]] = [(every[anchors], every[anchors])]  # matched on these, asked for those
     if len(others) > SINGLY:

@@ -6,14 +6,23 @@ likelihood, whose mean location is zero,
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom for m free thresholds,
 
 and likewise for the thresholds of one item alone: z_i^2, z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii), where it has one.
+
+Where persons have weights or clusters, T with the inverse information is no chi-square, and the sandwich of few
+clusters has no inverse to put in its place. Its distribution is that of sum lambda_j chi-square_1, with lambda the
+eigenvalues of D = (V_1 + V_2)^+ S, S the sandwich of b_1 - b_2, and that is approximated by its first two moments, the
+second of which is known from a sandwich with nu degrees of freedom (Rao & Scott 1984; Thomas & Rao 1987):
+
+    T / tr D ~ F with f = (tr D)^2 / tr D^2 and nu f degrees of freedom.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from spectral_irt import estimators
 from spectral_irt.calibration import RATING_SCALE, Calibration
@@ -23,7 +32,8 @@ from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.results import Result, adjusted, chi2_tail
+from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
+from spectral_irt.inference.results import Result, adjusted, chi2_tail, wald_tail
 from spectral_irt.tables import Columns
 
 
@@ -41,49 +51,56 @@ class WaldTest(Result):
     groups: GroupCalibrations
 
 
-def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
+def score_split(
+    calibration: Calibration, responses: Responses, split: Any = "ability", sampling: Sampling = SIMPLE
+) -> WaldTest:
     """Are items as hard for people of high score as for people of low score; or do all their thresholds lie alike?
 
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
     two-stage tests, stopping after so many wrong), it rejects a true model far too often. `split` is
     that of `divide`: "ability" is "median" on complete data, and fair to
-    people who answered few or hard items on any other. Of a conditional fit it is `eRm::Waldtest`.
+    people who answered few or hard items on any other. Of a conditional fit it is `eRm::Waldtest`. `sampling` has
+    weights and clusters of the persons.
     """
     groups = divide(responses, split, difficulty=calibration.thresholds)
-    return compare_groups(calibrate_groups(responses, groups, model_like(calibration)))
+    return compare_groups(calibrate_groups(responses, groups, model_like(calibration), sampling))
 
 
 def compare_groups(groups: GroupCalibrations) -> WaldTest:
     """Wald's statistic of all thresholds together and of those of each item, from their covariances in each group."""
     n_groups, layout = len(groups.names), groups.layout
-    if layout.binary or groups.design is not None:  # items differ by their locations alone
+    by_location = layout.binary or groups.design is not None  # items differ by their locations alone
+    if by_location:
         item_df = np.full(layout.n_items, n_groups - 1)
-        item_statistic = weighted_spread(groups.difficulty, groups.se**2)
+        if groups.sandwiches is None:
+            item_statistic = weighted_spread(groups.difficulty, groups.se**2)
+        else:
+            item_statistic = groups.item_statistics(groups.difficulty, np.zeros_like(groups.difficulty))
     else:
         item_df = (n_groups - 1) * layout.max_score
         ends = [slice(first, first + k) for first, k in zip(layout.first, layout.max_score, strict=True)]
-        parts = [(groups.thresholds[:, own], [one[own, own] for one in groups.covariances]) for own in ends]
-        item_statistic = np.array([joint_statistic(*part) for part in parts])
-    item_p, df = chi2_tail(item_statistic, item_df), (n_groups - 1) * groups.n_parameters
+        item_statistic = np.array([_statistic_of(groups, own) for own in ends])
+    item_p = wald_tail(item_statistic, item_df, groups.df_joint)
     columns: Columns = {"item": groups.items}
     if n_groups == 2:
-        contrast, se = groups.difficulty[1] - groups.difficulty[0], np.hypot(*groups.se)
-        columns |= {"contrast": contrast, "se": se, "z": contrast / se}
+        apart = groups.combined(np.array([-1.0, 1.0]))
+        columns |= {"contrast": apart.value, "se": apart.se, "z": apart.value / apart.se}
     if n_groups > 2 or not layout.binary:
         columns["statistic"] = item_statistic
     if not layout.binary:
         columns["df"] = item_df
     columns |= {"p": item_p, "p_holm": adjusted(item_p, "holm"), "p_bh": adjusted(item_p, "bh")}
-    statistic, findings = _joint(groups), groups.findings
-    if np.isnan(statistic):
+    joint, findings = _joint(groups), groups.findings
+    if np.isnan(joint.statistic):
         many = f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."
         judge = "Judge by the adjusted p-values of the items (p_holm, p_bh)."
         findings += (Finding("no_joint_test", "note", many, judge),)
     return WaldTest(
-        statistic=statistic,
-        df=df,
-        p=float(chi2_tail(statistic, df)),
+        statistic=joint.statistic,
+        df=joint.df,
+        df2=joint.df2,
+        p=joint.p,
         compared=str(groups),
         columns=columns,
         frame_kind=groups.everyone.frame_kind,
@@ -93,16 +110,77 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
     )
 
 
-def _joint(groups: GroupCalibrations) -> float:
+class JointTest(NamedTuple):
+    """A statistic of all parameters together, with its degrees of freedom and p; by an F distribution whose denominator
+    has `df2`, infinite for a chi-square."""
+
+    statistic: float
+    df: float
+    df2: float
+    p: float
+
+
+def _joint(groups: GroupCalibrations) -> JointTest:
     """T, NaN where items are too many for it."""
+    df = (len(groups.names) - 1) * groups.n_parameters
     if not groups.covariances:
-        return float("nan")
-    values, covariances, center = groups.thresholds, groups.covariances, groups.layout.averaging()
+        return JointTest(float("nan"), df, np.inf, float("nan"))
+    covariances = groups.covariances if groups.sandwiches is None else groups.sandwiches.model
+    values, center = groups.thresholds, groups.layout.averaging()
+    basis = np.eye(len(center))
     if groups.design is not None:  # fewer parameters than thresholds: compared in the space of the former
         basis = np.linalg.qr(groups.design)[0]
-        values, center = values @ basis, basis.T @ center
-        covariances = tuple(basis.T @ one @ basis for one in covariances)
-    return joint_statistic(values, covariances, center)
+    values, center = values @ basis, basis.T @ center
+    covariances = tuple(basis.T @ one @ basis for one in covariances)
+    statistic = joint_statistic(values, covariances, center)
+    if groups.sandwiches is None:
+        return JointTest(statistic, df, np.inf, float(chi2_tail(statistic, df)))
+    form = _quadratic_form(covariances, center)
+    blocks = [[basis.T @ one @ basis for one in row] for row in groups.sandwiches.blocks]
+    return rao_scott(statistic, form @ np.block(blocks), groups.df_joint)
+
+
+def _quadratic_form(covariances: Sequence[Floats], center: Floats) -> Floats:
+    """Q with T = b'Q b, for the thresholds b of all groups one after another."""
+    filled = _filled(covariances, center)
+    precision = [np.linalg.inv(one) for one in filled]
+    total = np.linalg.inv(np.sum(precision, axis=0))
+    blocks = [[-one @ total @ other for other in precision] for one in precision]
+    for g, one in enumerate(precision):
+        blocks[g][g] = blocks[g][g] + one
+    return np.block(blocks)
+
+
+def rao_scott(statistic: float, effects: Floats, df: float) -> JointTest:
+    """A statistic b'Q b where b has the covariance S: see the module's head; `effects` is Q S, and S has `df`.
+
+    The statistic returned is f T / tr D, which is chi-square with f degrees of freedom where clusters are many. tr D^2
+    of a covariance that is itself estimated is too large by what (tr D)^2 / df says; that is taken off.
+    """
+    trace = float(np.trace(effects))
+    square = float(np.sum(effects * effects.T))
+    if np.isfinite(df) and df > 1:
+        square = df**2 / ((df - 1) * (df + 2)) * (square - trace**2 / df)
+    if not trace > 0:
+        return JointTest(statistic, float("nan"), df, float("nan"))
+    f = trace**2 / max(square, trace**2 / len(effects))
+    ratio = max(statistic, 0.0) / trace
+    if np.isinf(df):
+        return JointTest(ratio * f, f, df, float(chi2_tail(ratio * f, f)))
+    return JointTest(ratio * f, f, df * f, float(scipy.special.fdtrc(f, df * f, ratio)))
+
+
+def _statistic_of(groups: GroupCalibrations, own: slice) -> float:
+    """Wald's statistic of some thresholds by themselves."""
+    if groups.sandwiches is None:
+        return joint_statistic(groups.thresholds[:, own], [one[own, own] for one in groups.covariances])
+    n = len(groups.names)
+    covariance = np.block([[one[own, own] for one in row] for row in groups.sandwiches.blocks])
+    width = own.stop - own.start
+    to_first = np.kron(np.hstack([-np.ones((n - 1, 1)), np.eye(n - 1)]), np.eye(width))
+    apart = to_first @ groups.thresholds[:, own].ravel()
+    inverse = np.linalg.pinv(to_first @ covariance @ to_first.T, rcond=1e-9, hermitian=True)
+    return float(apart @ inverse @ apart)
 
 
 def weighted_spread(values: Floats, variances: Floats) -> Floats:
@@ -117,8 +195,7 @@ def joint_statistic(values: Floats, covariances: Any, center: Floats | None = No
 
     `center` is what all covariances have no variance in, the weights of the mean that is zero in each group.
     """
-    fill = 0.0 if center is None else np.outer(center, center) / (center @ center)
-    filled = [v + np.trace(v) / len(v) * fill for v in covariances]  # there all groups agree: it adds nothing
+    filled = _filled(covariances, center)
     if len(filled) == 2:
         d = values[0] - values[1]
         return float(d @ np.linalg.solve(filled[0] + filled[1], d))
@@ -126,6 +203,12 @@ def joint_statistic(values: Floats, covariances: Any, center: Floats | None = No
     total = sum(p @ x for p, x in zip(precision, values, strict=True))
     b = np.linalg.solve(np.sum(precision, axis=0), total)
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))
+
+
+def _filled(covariances: Any, center: Floats | None) -> list[Floats]:
+    """The covariances with some variance along `center`, where all groups agree: it adds nothing to a statistic."""
+    fill = 0.0 if center is None else np.outer(center, center) / (center @ center)
+    return [v + np.trace(v) / len(v) * fill for v in covariances]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

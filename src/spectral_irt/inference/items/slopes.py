@@ -296,28 +296,6 @@ def slope_model(responses: Responses) -> SlopeModel:
     )
 
 
-def slope_shifts(everyone: Responses, group: Ints, n_groups: int) -> tuple[Floats, Floats]:
-    """How much harder each item seems in each group than in the first one by its slope alone; standard errors.
-
-    An item of slope a gains a D from people who are abler by D logits, where the average item gains D: it seems harder
-    for them by (1 - a) D. Slopes are those within groups, so that an item that is harder for a group at any ability
-    looks no steeper for that, and are drawn to their mean by as much as their errors explain how they differ.
-    """
-    most = max(1, CELLS // everyone.n_items)
-    models = []
-    for k in range(n_groups):
-        people = everyone.take_persons(np.flatnonzero((group == k) & everyone.informative))
-        models.append(slope_model(people.sample(most, np.random.default_rng(k))[0]))
-    precision = np.array([1 / model.slope_se**2 for model in models])
-    slope = (np.array([model.slope for model in models]) * precision).sum(axis=0) / precision.sum(axis=0)
-    error = 1 / precision.sum(axis=0)
-    differ = max(float(slope.var()) - float(error.mean()), 0.0)
-    trust = differ / (differ + error)
-    level = [float(np.mean(model.ability.mean() - everyone.thresholds.mean(model.intercepts))) for model in models]
-    apart = np.array(level) - level[0]
-    return -np.outer(apart, trust * (slope - 1)), np.outer(np.abs(apart), np.sqrt(trust * error))
-
-
 def _probabilities(value: Floats, features: Floats, there: NDArray[np.bool_]) -> Floats:
     """Items x categories x abilities."""
     logit = np.einsum("ij,kjq->ikq", value, features)

@@ -63,9 +63,12 @@ def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
 
 
 def order_p(
-    beta: Floats, se: Floats, *, covariance: Floats | None = None, rng: np.random.Generator
+    beta: Floats, se: Floats, *, covariance: Floats | None = None, df: float = np.inf, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Of every pair the standard error of its difference, z, and p adjusted for all pairs (matrices, items x items)."""
+    """Of every pair the standard error of its difference, z, and p adjusted for all pairs (matrices, items x items).
+
+    `df` are the degrees of freedom of the standard errors.
+    """
     m = len(beta)
     sums = se[:, None] ** 2 + se**2
     variance = sums if covariance is None else sums - 2 * covariance
@@ -75,7 +78,7 @@ def order_p(
     p = np.ones((m, m))
     if m < 2:
         return width, z, p
-    errors = rng.standard_normal((DRAWS, m))
+    errors = standard_draws(rng, (DRAWS, m), df)
     errors = errors * se if covariance is None else errors @ square_root(covariance).T
     if m > STEP_DOWN:
         correlation = np.zeros((m, m)) if covariance is None else np.abs(covariance / np.outer(se, se))
@@ -95,6 +98,12 @@ def order_p(
         beyond += np.sum(size >= seen, axis=0)
     p[first, second] = p[second, first] = np.maximum.accumulate(beyond / (DRAWS + 1))
     return width, z, p
+
+
+def standard_draws(rng: np.random.Generator, shape: tuple[int, int], df: float) -> Floats:
+    """Rows of standard normal draws; of multivariate t, where errors have so many degrees of freedom."""
+    z = rng.standard_normal(shape)
+    return z if np.isinf(df) else z * np.sqrt(df / rng.chisquare(df, (shape[0], 1)))
 
 
 def _largest_error(error: Floats, se: Floats, width: Floats, room: float) -> float:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import Z95, Calibration
+from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import fading
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.inference.ranks.intervals import LEAST_SE, square_root
+from spectral_irt.inference.ranks.intervals import LEAST_SE, square_root, standard_draws
 from spectral_irt.numerics import generator
 from spectral_irt.tables import Columns
 
@@ -61,7 +61,7 @@ def ranking_columns(
     if isinstance(top, bool) or top != int(top) or top < 1:
         raise OptionError(f"`top` is {top!r}; it must be a whole number, 1 or more.")
     beta, m = calibration.difficulty, calibration.n_items
-    lower = beta - Z95 * calibration.se
+    lower = beta - calibration.ci_width * calibration.se
     if by == "lower" and not np.isfinite(lower).any():
         raise OptionError(
             "there are no standard errors, so no lower ends; rank by difficulty, or fit with standard errors."
@@ -83,7 +83,8 @@ def item_ranks(calibration: Calibration, covariance: Floats | None, top: int = 1
     known = np.isfinite(calibration.difficulty - calibration.se)
     if known.any():
         among = covariance_among(covariance, known)
-        ranks = drawn_ranks(likely(calibration), covariance=among, rng=generator(seed))
+        df = calibration.provenance.se_df
+        ranks = drawn_ranks(likely(calibration), covariance=among, df=df, rng=generator(seed))
         p_top[known] = np.mean(ranks <= top, axis=0)
         low[known], high[known] = middle(ranks)
     return {"rank_low": low, "rank_high": high, "p_top": p_top}
@@ -97,7 +98,9 @@ def covariance_among(covariance: Floats | None, items: NDArray[np.bool_]) -> Flo
     return among + np.diag(np.where(np.diag(among) < LEAST_SE**2, LEAST_SE**2, 0.0))
 
 
-def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.random.Generator) -> NDArray[np.int32]:
+def drawn_ranks(
+    items: Likely, *, covariance: Floats | None = None, df: float = np.inf, rng: np.random.Generator
+) -> NDArray[np.int32]:
     """Ranks (1 = largest; draws x items) in draws of the difficulties; those of items that err together go together."""
     m = len(items.center)
     draws, step = int(np.clip(RANKED // m, LEAST_DRAWS, DRAWS)), max(1, CELLS // m)
@@ -108,7 +111,7 @@ def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.rand
     ranks, places = np.empty((draws, m), dtype=np.int32), np.arange(1, m + 1, dtype=np.int32)
     for start in range(0, draws, step):
         rows = slice(start, min(start + step, draws))
-        z = rng.standard_normal((rows.stop - rows.start, m))
+        z = standard_draws(rng, (rows.stop - rows.start, m), df)
         x = items.draws(z if root is None else z @ root.T)
         for row, one in enumerate(np.negative(x, out=x), start=start):
             ranks[row, np.argsort(one)] = places

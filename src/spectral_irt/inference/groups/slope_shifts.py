@@ -1,0 +1,123 @@
+"""What unequal slopes alone make of a comparison of groups of unlike ability.
+
+An item of slope a gains a D from persons who are abler by D, where the average item gains D, and seems easier for them
+if it is steep. How much of that reaches its difficulty depends on the items beside it and on its categories: distances
+of thresholds shrink with the slope and take most of it, so that (1 - a) D is up to 2.5 times too much. Therefore
+responses of each group are drawn from a model with common slopes and without DIF, at the abilities of its persons, and
+calibrated as the group itself was:
+
+    P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),      shift_gi = difficulty_gi - difficulty_1i of the draws.
+
+Slopes are those within groups, so that an item that is harder for a group at any ability looks no steeper for that;
+they are drawn to their mean by as much as their errors explain how they differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.conditional.errors import location_covariance
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.errors import DesignError
+from spectral_irt.inference.fit.bootstrap import redraw
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, fit_group
+from spectral_irt.inference.items.slopes import CELLS, SlopeModel, slope_model
+
+MOST_COPIES = 20  # draws for each person: their noise is then a fiftieth of the variance of a contrast
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeShifts:
+    """How much harder each item seems in each group than in the first by its slope alone, and the standard error of
+    that: groups x items. The mean shift of the anchors is zero."""
+
+    shift: Floats
+    se: Floats
+
+    def centered_on(self, anchors: NDArray[np.bool_]) -> SlopeShifts:
+        """With the mean shift of these anchors at zero."""
+        mean = self.shift[:, anchors].mean(axis=1, keepdims=True)
+        return replace(self, shift=self.shift - mean)
+
+
+@dataclass(frozen=True, eq=False)
+class _CommonSlopes:
+    """Slopes that all groups have in common and the errors of these; intercepts of the thresholds on the scale of the
+    first group; and how much abler than on its own scale each group is there."""
+
+    slope: Floats
+    slope_se: Floats
+    intercepts: Floats
+    apart: Floats
+
+
+def slope_shifts(groups: GroupCalibrations, group: Ints, model: GroupModel, anchors: NDArray[np.bool_]) -> SlopeShifts:
+    """The shifts of calibrated groups; `group` is that of each of their persons, and `model` what was calibrated."""
+    layout, everyone = groups.layout, groups.everyone
+    most = max(1, CELLS // everyone.n_items)
+    people, models = [], []
+    for g in range(len(groups.names)):
+        members = everyone.take_persons(np.flatnonzero((group == g) & everyone.informative))
+        some = members.sample(most, np.random.default_rng(g))[0].in_one_block()
+        people.append(some)
+        models.append(slope_model(some))
+    common = _common_slopes(groups, models, [some.n_persons for some in people], anchors)
+    nothing = np.zeros((len(groups.names), layout.n_items))
+    try:
+        fits = []
+        for g, (some, own) in enumerate(zip(people, models, strict=True)):
+            drawn = _drawn(some, own, common, g)
+            fits.append(fit_group(drawn, model, groups.design, groups.names[g]))
+    except DesignError:  # no calibration of the draws, as of very few persons: nothing is explained by slopes
+        return SlopeShifts(nothing, nothing)
+    location = np.array([layout.mean(fit.thresholds) for fit in fits])
+    shift = location - location[0]
+    noise = np.array([_location_se(groups, fit.covariance, fit.se) for fit in fits])
+    noise = np.hypot(noise, noise[0])
+    noise[0] = 0.0  # the reference is compared with itself
+    # A slope that is off by its error moves the shift by as much as slopes do here: the regression of shifts on slopes.
+    steeper = common.slope - 1
+    spread = float(steeper @ steeper)
+    rate = shift @ steeper / spread if spread > 0 else np.zeros(len(shift))
+    return SlopeShifts(shift, np.hypot(noise, np.abs(rate)[:, None] * common.slope_se)).centered_on(anchors)
+
+
+def _common_slopes(
+    groups: GroupCalibrations, models: list[SlopeModel], sizes: list[int], anchors: NDArray[np.bool_]
+) -> _CommonSlopes:
+    layout = groups.layout
+    precision = np.array([1 / model.slope_se**2 for model in models])
+    slope = (np.array([model.slope for model in models]) * precision).sum(axis=0) / precision.sum(axis=0)
+    error = 1 / precision.sum(axis=0)
+    differ = max(float(slope.var()) - float(error.mean()), 0.0)
+    trust = differ / (differ + error)
+    slope = 1 + trust * (slope - slope.mean())
+    # a theta - t is the same response curve with theta + d and t + a d: d makes the anchors agree with the first group.
+    location = np.array([layout.mean(model.intercepts) for model in models])
+    known = slope[anchors]
+    apart = (location[0] - location)[:, anchors] @ known / (known @ known)
+    on_first = np.array([model.intercepts for model in models]) + apart[:, None] * slope[layout.item]
+    intercepts = np.average(on_first, axis=0, weights=sizes)
+    return _CommonSlopes(slope, np.sqrt(trust * error), intercepts, apart)
+
+
+def _drawn(people: Responses, model: SlopeModel, common: _CommonSlopes, group: int) -> Responses:
+    """Responses of these persons, several times each, under the common slopes."""
+    copies = int(np.clip(CELLS // max(people.n_responses, 1), 1, MOST_COPIES))
+    place = np.tile(np.arange(people.n_persons), copies)
+    blocks = people.engine.prepare(Block.take, people.blocks, each=[[place]]).parts
+    several = replace(people, blocks=blocks, persons=np.arange(len(place)), people=None, raw=None)
+    intercepts = common.intercepts - common.apart[group] * common.slope[people.thresholds.item]
+    seed = np.random.SeedSequence([0, 4, group])
+    return redraw(several, intercepts, model.ability[place], model.ability_sd[place], seed, slope=common.slope)
+
+
+def _location_se(groups: GroupCalibrations, covariance: Floats | None, se: Floats) -> Floats:
+    if groups.layout.binary:
+        return se
+    assert covariance is not None
+    return np.sqrt(np.maximum(np.diag(location_covariance(groups.layout, covariance)), 0))
