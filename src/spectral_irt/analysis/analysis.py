@@ -401,7 +401,7 @@ class Analysis(AnalysisOfRatings):
         """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates."""
         from spectral_irt.bank.build import to_bank
 
-        return to_bank(self.calibration, self.responses)
+        return to_bank(self.calibration, self.responses, self.weights)
 
     @property
     def plot(self) -> Plots:

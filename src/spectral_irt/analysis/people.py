@@ -122,7 +122,8 @@ class AnalysisOfPeople:
             return self.abilities(self._estimate(method))
         self._tell("abilities")
         mean, sd = (method == "eap" and self.population) or (None, None)
-        found = abilities(self.responses, self.calibration.thresholds, method, prior_mean=mean, prior_sd=sd)
+        beta = self.calibration.thresholds
+        found = abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd, weights=self.weights)
         rated = self.calibration.facets
         return found if rated is None else with_severities(found, self.responses, self.calibration.thresholds, rated)
 
@@ -161,7 +162,8 @@ class AnalysisOfPeople:
 
         prior = self.population if given is not None else self.abilities("eap").prior
         beta = self.calibration.thresholds
-        return plausible_values(self.responses, beta, draws=draws, seed=seed, prior=prior, given=given)
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
+        return plausible_values(self.responses, beta, weights=self.weights, **how)
 
     @tabled
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:
@@ -239,7 +241,8 @@ class AnalysisOfPeople:
         report. Without forms, as in an adaptive test, the table has no rows.
         """
         self._tell("tables of scores")
-        found = score_columns(Form(self.calibration.thresholds, self._layout), self.forms(), self.abilities())
+        test = Form(self.calibration.thresholds, self._layout)
+        found = score_columns(test, self.forms(), self.abilities(), self.weights)
         return with_measures(found, "ability", self.calibration.scale)
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
@@ -358,7 +361,8 @@ class AnalysisOfPeople:
     def _classes(self, at: Floats) -> Columns:
         self._tell("classes of people")
         test = Form(self.calibration.thresholds, self._layout)
-        return cut_columns(test, self.responses, at, self.abilities(), self.forms(), self._population())
+        population = self._population()
+        return cut_columns(test, self.responses, at, self.abilities(), self.forms(), population, self.weights)
 
     def _population(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""

@@ -40,11 +40,12 @@ class Population:
     persons: int = 0
 
     @classmethod
-    def of(cls, responses: Responses, thresholds: Floats) -> Population | None:
-        """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
+    def of(cls, responses: Responses, thresholds: Floats, weights: Floats | None = None) -> Population | None:
+        """Estimated from these answers (of a sample of the people where there are very many), by the weights of the
+        people; None of too few."""
         if np.count_nonzero(responses.counts) < FEWEST_PEOPLE:
             return None
-        found = marginal_reliability(responses, thresholds)
+        found = marginal_reliability(responses, thresholds, weights)
         if found is None or found.n < FEWEST_PEOPLE or found.sd <= COLLAPSED:
             return None
         return cls(found.mean, found.sd, found.n)

@@ -29,7 +29,7 @@ from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.text import listed
 
 
-def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
+def to_bank(calibration: Calibration | RaschEstimator, responses: Any, weights: Floats | None = None) -> Bank:
     """The bank of this calibration.
 
     Parameters
@@ -37,6 +37,8 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
     calibration : Calibration, or fitted estimator
     responses : Responses, array or dataframe
         What it was fitted to.
+    weights : float array, optional
+        How much each person counts in the population of the bank; difficulties and errors are the calibration's.
 
     Notes
     -----
@@ -53,7 +55,8 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any) -> Bank:
         group = groups_of(answers, np.where(made.measured, 0, -1), estimated)
     population = None
     if not group[estimated].any():  # on scales that nothing links there is no common population
-        population = Population.of(answers, np.where(estimated[made.layout.item], made.thresholds, np.nan))
+        thresholds = np.where(estimated[made.layout.item], made.thresholds, np.nan)
+        population = Population.of(answers, thresholds, weights)
     return replace(
         alone,
         evidence=replace(evidence_of(answers, alone, made), link_group=group),

@@ -216,7 +216,7 @@ class FitJob:
                 )
         for column, values in found.items():
             levels = sorted({str(value) for value in values if value is not None})
-            if len(levels) < 2:
+            if len(levels) < 2 and not (levels and column == self.method.survey_weight):  # weights may all be equal
                 what = f"a single value, {levels[0]!r}" if levels else "no value at all"
                 raise DesignError(
                     f"{source}: the column {column!r} has {what}; groups are two or more. Check the column."

@@ -207,11 +207,14 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
 
 def weights_finding(weights: Floats) -> Finding:
     """What weights there were, and how many people of equal weight they are worth."""
+    if np.ptp(weights) == 0:
+        return Finding("weights", "note", "All people have the same weight, so that weights change nothing.")
     worth = weights.sum() ** 2 / np.sum(weights**2)
     counts = f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean"
     sentence = f"{counts}; together they are worth {worth:,.0f} people of equal weight."
     allow = (
-        "Difficulties, their standard errors, and mean, sd and reliability of people and groups allow for the weights"
+        "Difficulties and their standard errors, populations, means, reliability, percentiles and classes of people, DIF "
+        "and the tests of the model between groups allow for the weights"
     )
-    remedy = f"{allow}; tables of single people or items and tests of fit count everybody once."
+    remedy = f"{allow}; counts, item fit, local dependence and dimensions count everybody once."
     return Finding("weights", "note", sentence, remedy)

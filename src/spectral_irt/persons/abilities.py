@@ -55,6 +55,7 @@ def abilities(
     *,
     prior_mean: float | None = None,
     prior_sd: float | None = None,
+    weights: Floats | None = None,
 ) -> Abilities:
     """The ability of every person.
 
@@ -71,6 +72,8 @@ def abilities(
         error on average, but drawn towards the mean.
     prior_mean, prior_sd : float, optional
         The prior of "eap"; estimated from the responses unless given.
+    weights : float array, optional
+        How much each person counts in that estimate.
 
     Notes
     -----
@@ -95,7 +98,7 @@ def abilities(
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
     beta = checked(responses, difficulty)
-    prior = population(responses, beta, prior_mean, prior_sd) if method == "eap" else None
+    prior = population(responses, beta, prior_mean, prior_sd, weights) if method == "eap" else None
     found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
     ability, se, extreme, n, score = found
     return Abilities(ability, se, extreme, n, score, method, prior)
@@ -155,8 +158,11 @@ def _solved(
     return ability[who], se[who], extreme, rows.counts, rows.scores
 
 
-def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
-    """The prior: as given, or the normal population that fits the people who answered something, by EM."""
+def population(
+    responses: Responses, beta: Floats, mean: float | None, sd: float | None, weights: Floats | None = None
+) -> tuple[float, float]:
+    """The prior: as given, or the normal population that fits the people who answered something, by EM; they count by
+    their weights."""
     if mean is not None and sd is not None:
         return mean, sd
 
@@ -165,11 +171,13 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
         ability, error, _, n, _ = responses.entries.gather(_solved, beta, responses.thresholds, False, prior)
         if not n.any():
             return None
-        there = here.copy()
+        there, someone = here.copy(), n > 0
+        counts = None if weights is None else weights[someone]
         if mean is None:
-            there[0] = ability[n > 0].mean()
+            there[0] = np.average(ability[someone], weights=counts)
         if sd is None:
-            there[1] = np.log(np.mean(error[n > 0] ** 2 + (ability[n > 0] - there[0]) ** 2)) / 2
+            squares = error[someone] ** 2 + (ability[someone] - there[0]) ** 2
+            there[1] = np.log(np.average(squares, weights=counts)) / 2
         return there
 
     here = settle(image, np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)]))

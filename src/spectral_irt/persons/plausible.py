@@ -46,6 +46,7 @@ def plausible_values(
     seed: Seed = 0,
     prior: tuple[float, float] | None = None,
     given: Any = None,
+    weights: Floats | None = None,
 ) -> PlausibleValues:
     """Abilities drawn from each person's posterior under a normal population.
 
@@ -66,6 +67,8 @@ def plausible_values(
     given : labels or numbers of each person, a table of numbers, or a mapping from names to such, optional
         What the values will be related to: groups, age, another score. The mean of the population then depends on it
         (latent regression); a relation to anything else is drawn towards zero.
+    weights : float array, optional
+        How much each person counts where the population is estimated.
 
     References
     ----------
@@ -81,12 +84,13 @@ def plausible_values(
         raise OptionError(f"`draws` is {draws}; it is a whole number, 1 or more.")
     beta = checked(responses, difficulty)
     if given is None:
-        mean, sd = population(responses, beta, *(prior or (None, None)))
+        given_mean, given_sd = prior or (None, None)
+        mean, sd = population(responses, beta, given_mean, given_sd, weights)
         means = np.full(responses.n_persons, mean)
     elif prior is not None:
         raise OptionError("plausible values have a given population, or one that depends on what is given; not both.")
     else:
-        means, sd = latent_regression(responses, beta, background(given, responses.n_persons))
+        means, sd = latent_regression(responses, beta, background(given, responses.n_persons), weights)
     rng = generator(seed)
     chance = np.stack([rng.random(responses.n_persons) for _ in range(draws)], axis=1)
     values = responses.entries.gather(_draw, beta, responses.thresholds, sd, persons=(means, chance))
@@ -140,10 +144,15 @@ def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
     return out
 
 
-def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Floats, float]:
-    """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood."""
+def latent_regression(
+    responses: Responses, beta: Floats, x: Floats, weights: Floats | None = None
+) -> tuple[Floats, float]:
+    """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood;
+    people count by their weights."""
     someone = np.asarray(responses.counts) > 0
-    project = np.linalg.pinv(x[someone])
+    counts = None if weights is None else weights[someone]
+    root = np.ones(int(someone.sum())) if counts is None else np.sqrt(counts)
+    project = np.linalg.pinv(root[:, None] * x[someone]) * root
 
     def image(here: Floats) -> Floats | None:
         if not someone.any():
@@ -152,7 +161,8 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
         ability, error = responses.entries.gather(_moments, beta, responses.thresholds, sd, persons=(mean,))
         ability, error = ability[someone], error[someone]
         slopes = project @ ability
-        return np.append(slopes, np.log(np.mean(error**2 + (ability - x[someone] @ slopes) ** 2)) / 2)
+        squares = error**2 + (ability - x[someone] @ slopes) ** 2
+        return np.append(slopes, np.log(np.average(squares, weights=counts)) / 2)
 
     here = settle(image, np.zeros(x.shape[1] + 1))
     return x @ here[:-1], float(np.exp(here[-1]))

@@ -194,16 +194,21 @@ def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) 
     }
 
 
-def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
+def score_columns(test: Form, forms: Forms, found: Abilities, weights: Floats | None = None) -> Columns:
     """`form, n_items, score, ability, se, n, percentile`: a row for each score on each form of a test.
 
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
-    share with the same.
+    share with the same; `n` counts people, and shares go by their weights.
     """
     tables, n = [np.zeros((2, 0))], [np.zeros(0, dtype=np.int64)]  # also where there is no form
+    weighted = [np.zeros(0)]
     for k, items in enumerate(forms.items):
         tables.append(np.stack(test.take(items).abilities(found.method, found.prior)))
-        n.append(np.bincount(found.score[forms.form == k], minlength=tables[-1].shape[1]))
+        members = forms.form == k
+        size = tables[-1].shape[1]
+        n.append(np.bincount(found.score[members], minlength=size))
+        counts = None if weights is None else weights[members]
+        weighted.append(np.bincount(found.score[members], weights=counts, minlength=size).astype(np.float64))
     sizes, (ability, se) = list(map(len, n)), np.concatenate(tables, axis=1)
     return {
         "form": np.repeat(np.array(["", *forms.names], dtype=object), sizes),
@@ -212,10 +217,10 @@ def score_columns(test: Form, forms: Forms, found: Abilities) -> Columns:
         "ability": ability,
         "se": se,
         "n": np.concatenate(n),
-        "percentile": np.concatenate(list(map(percentiles, n))),
+        "percentile": np.concatenate(list(map(percentiles, weighted))),
     }
 
 
-def percentiles(n: Ints) -> Floats:
-    """Mid-percentiles of scores that so many people have."""
+def percentiles(n: Ints | Floats) -> Floats:
+    """Mid-percentiles of scores that so many people have, by weight."""
     return 100 * (np.cumsum(n) - n / 2) / n.sum() if n.any() else np.full(len(n), np.nan)

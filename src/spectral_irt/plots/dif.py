@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.calibration import Z95
+from spectral_irt.calibration import Z95, t_quantile
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
 from spectral_irt.plots.base import Display
@@ -49,7 +49,9 @@ class DifferentialPlot(Display):
             raise OptionError(f"no item has a contrast with a finite standard error in group {chosen!r}.")
         mine = mine[np.argsort(-np.abs(rows["contrast"][mine]), kind="stable")]
         contrast, se = rows["contrast"][mine], rows["se"][mine]
-        ends = {"ci_low": contrast - Z95 * se, "ci_high": contrast + Z95 * se}
+        df = rows["df"][mine] if "df" in rows else np.full(len(mine), np.inf)
+        half = se * np.array([t_quantile(each) for each in df])
+        ends = {"ci_low": contrast - half, "ci_high": contrast + half}
         table = {name: rows[name][mine] for name in ("item", "contrast", "se")} | ends
         table |= {name: rows[name][mine] for name in ("p_bh", "class", "flagged")}
         kind = found.groups.everyone.frame_kind

@@ -140,14 +140,19 @@ def clustered(
 def cluster_finding(found: Clustered, name: str) -> Finding:
     """That errors allow for clusters; a warning where these are few."""
     sentence = f"Standard errors allow for {found.n_clusters:,} {name}, within which answers may be alike"
+    further = (
+        "DIF, means of groups and tests of the model between groups allow for them, too; item fit, local dependence and "
+        "dimensions do not."
+    )
     if found.df + 1 >= FEW_CLUSTERS:
-        return Finding("clustered", "note", f"{sentence}.")
+        return Finding("clustered", "note", f"{sentence}.", further)
     worth = "" if found.df > found.n_clusters - 2 else f", worth {found.df + 1:.1f} clusters of equal size"
     few = (
         f"{sentence}{worth}. From so few the standard errors themselves are uncertain: 95% intervals are "
         f"{t_quantile(found.df):.2f} standard errors either way (t, {found.df:.3g} degrees of freedom) instead of 1.96."
     )
-    return Finding("few_clusters", "warning", few, "Collect answers from more clusters, 20 or more, if you can.")
+    remedy = f"Collect answers from more clusters, 20 or more, if you can. {further}"
+    return Finding("few_clusters", "warning", few, remedy)
 
 
 class _Scored(NamedTuple):

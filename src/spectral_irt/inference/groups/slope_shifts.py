@@ -27,7 +27,7 @@ from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, fit_group
 from spectral_irt.inference.items.slopes import CELLS, SlopeModel, slope_model
 
-MOST_COPIES = 20  # draws for each person: their noise is then a fiftieth of the variance of a contrast
+MOST_COPIES = 20  # draws for each person: their noise is then a twentieth of the variance of a contrast
 
 
 @dataclass(frozen=True, eq=False)

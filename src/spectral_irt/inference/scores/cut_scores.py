@@ -95,59 +95,84 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    test: Form, responses: Responses, cuts: Floats, found: Abilities, forms: Forms, prior: Normal | None
+    test: Form,
+    responses: Responses,
+    cuts: Floats,
+    found: Abilities,
+    forms: Forms,
+    prior: Normal | None,
+    weights: Floats | None = None,
 ) -> Columns:
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
     `test` has all items; `cuts` are in logits, increasing, and a class holds its lower cut; people are classified by
     the abilities `found`; `prior` are mean and standard deviation of the normal population of everybody, without which
-    there is no accuracy.
+    there is no accuracy. `n` counts people; shares, accuracy and consistency go by their `weights`.
 
     `ability` is the cut at the lower end of the class, `se` the standard error of an ability there (over people with
     different items a root mean square), and accuracy and consistency are those of the decision at that cut alone: is
     somebody below or not? The last row, `all`, has those of all classes together.
     """
     known = np.isfinite(found.ability) | found.extreme
-    n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
+    counts = np.ones(len(found.ability)) if weights is None else weights
+    own_class = class_of(found.ability[known], cuts)
+    n = np.bincount(own_class, minlength=len(cuts) + 1)
+    total_weight = np.bincount(own_class, weights=counts[known], minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
     total, people = responses.entries.sum(_inverse_information, checked(responses, test.thresholds), test.layout, cuts)
-    how = np.vstack([np.full(len(SHARES), np.nan), decisions(test, responses, ways, found, forms, prior)])
+    how = np.vstack([np.full(len(SHARES), np.nan), decisions(test, responses, ways, found, forms, prior, weights)])
     return {
         "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
         "se": np.concatenate([[np.nan], np.sqrt(total / max(people, 1)), [np.nan]]),
         "n": np.append(n, n.sum()),
-        "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
+        "share": np.append(total_weight, total_weight.sum()) / (total_weight.sum() or 1.0),
         **dict(zip(SHARES, how.T, strict=True)),
     }
 
 
 def decisions(
-    test: Form, responses: Responses, ways: list[Floats], found: Abilities, forms: Forms, prior: Normal | None
+    test: Form,
+    responses: Responses,
+    ways: list[Floats],
+    found: Abilities,
+    forms: Forms,
+    prior: Normal | None,
+    weights: Floats | None = None,
 ) -> Floats:
-    """`SHARES` of each of several sets of cuts, ways x shares."""
+    """`SHARES` of each of several sets of cuts, ways x shares; people count by their weights."""
+    counts = np.ones(len(found.ability)) if weights is None else weights
     if prior is None or not (found.n > 0).any():
         return np.full((len(ways), len(SHARES)), np.nan)
     people, parts = [], []
     for k, items in enumerate(forms.items):
-        scores, form = found.score[forms.form == k], test.take(items)
+        members = forms.form == k
+        scores, form = found.score[members], test.take(items)
         table = form.abilities(found.method, found.prior)[0]
-        people.append(len(scores))
-        parts.append(_on_a_form(form.chances, np.bincount(scores, minlength=len(table)), table, ways, prior))
+        by_score = np.bincount(scores, weights=counts[members], minlength=len(table)).astype(np.float64)
+        people.append(by_score.sum())
+        enough = len(scores) >= ENOUGH
+        parts.append(_on_a_form(form.chances, by_score, table, ways, prior, enough))
     alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
     if len(alone):
-        people.append(len(alone))
-        parts.append(_on_no_form(test, responses, ways, found, alone, prior))
+        people.append(counts[alone].sum())
+        parts.append(_on_no_form(test, responses, ways, found, alone, prior, counts))
     return np.average(parts, axis=0, weights=people)
 
 
 def _on_a_form(
-    of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: Normal
+    of_scores: Callable[[Floats], Floats],
+    counts: Floats,
+    table: Floats,
+    ways: list[Floats],
+    prior: Normal,
+    enough: bool,
 ) -> Floats:
+    """`counts` people have each score, by weight; `enough` of them for a population of their own."""
     mean, sd = prior
     theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
     chances = of_scores(theta)
-    weight = _distribution(theta, chances, counts, prior)
+    weight = _distribution(theta, chances, counts, prior, enough)
     found = []
     for cuts in ways:
         observed = chances @ (class_of(table, cuts)[:, None] == np.arange(len(cuts) + 1))  # P(class | ability)
@@ -157,7 +182,7 @@ def _on_a_form(
     return np.array(found)
 
 
-def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: Normal) -> Floats:
+def _distribution(theta: Floats, chances: Floats, counts: Floats, prior: Normal, enough: bool) -> Floats:
     """Weights of the abilities on the grid: the mean posterior of the people with these scores."""
     share = counts / counts.sum()
 
@@ -175,7 +200,7 @@ def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: Normal) -
         return np.array([mean, np.log(np.mean(after / after.mean() * (theta - mean) ** 2)) / 2])
 
     mean, sd = prior
-    if counts.sum() >= ENOUGH:
+    if enough:
         mean, log_sd = settle(image, np.array([mean, np.log(sd)]))
         sd = max(float(np.exp(log_sd)), float(theta[1] - theta[0]))  # no narrower than the grid
         weight = normal(mean, sd)
@@ -193,7 +218,7 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
 
 
 def _on_no_form(
-    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: Normal
+    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: Normal, counts: Floats
 ) -> Floats:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
     theirs, beta = responses.take_persons(people), checked(responses, test.thresholds)
@@ -206,7 +231,8 @@ def _on_no_form(
         below, upto = (scipy.special.ndtr((ends[mine + k] - ability) / se) for k in (0, 1))
         persons = (ability, se, mine)
         again = np.asarray(theirs.entries.gather(_same_class, beta, test.layout, cuts, by, persons=persons))
-        made.append([np.mean(share) for share in (upto - below, again, below, 1 - upto)])
+        shares = (upto - below, again, below, 1 - upto)
+        made.append([np.average(share, weights=counts[people]) for share in shares])
     return np.array(made)
 
 

@@ -5,14 +5,14 @@ EAP (marginal) reliability is the squared correlation of posterior means with th
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.persons.abilities import Abilities, abilities, items_met
@@ -24,7 +24,6 @@ TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it i
 # Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
 # and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
 ENOUGH = 100_000
-COPIES = 4  # of a person of mean weight: weights are then right to an eighth
 LEAST_SAMPLE = 200  # people, however many answers each has
 
 
@@ -255,32 +254,21 @@ class Marginal:
     eap_sd: float
 
 
-def sample_of_people(responses: Responses, weights: Floats | None = None) -> Responses:
-    """The people who answered something; of very many, a sample that is taken evenly over the data.
-
-    With weights, everybody as often as their weight says among four times as many people, or as many as are enough.
-    """
+def sample_of_people(responses: Responses) -> Ints:
+    """Positions of the people who answered something; of very many, a sample that is taken evenly over the data."""
     someone = np.flatnonzero(responses.counts)
     most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
-    if weights is not None and len(someone):
-        number = max(len(someone), min(COPIES * len(someone), most))
-        upto = np.cumsum(weights[someone])
-        chosen = np.searchsorted(upto, (np.arange(number) + 0.5) / number * upto[-1])
-        together = responses.take_persons(someone).in_one_block()
-        chosen = np.minimum(chosen, len(someone) - 1)
-        copies = together.engine.prepare(Block.take, together.blocks, each=[[chosen]]).parts
-        return replace(together, blocks=copies, persons=np.arange(number), raw=None)
     if len(someone) > most:
         someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
-        return responses.take_persons(someone).in_one_block()
-    return responses if len(someone) == responses.n_persons else responses.take_persons(someone)
+    return someone
 
 
 def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floats | None = None) -> Marginal | None:
     """EAP reliability under a normal population estimated from these people by marginal maximum likelihood.
 
-    Everybody with answers counts, extreme scores too. Where there are very many people it comes from a sample of them,
-    taken evenly over the data. None where a population cannot be estimated: too few people, who do not differ.
+    Everybody with answers counts, extreme scores too, by their weights. Where there are very many people it comes from
+    a sample of them, taken evenly over the data. None where a population cannot be estimated: too few people, who do
+    not differ.
 
     References
     ----------
@@ -288,13 +276,21 @@ def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floa
     Educational Evaluation 31, 162-172.
 
     """
+    chosen = sample_of_people(responses)
+    people = responses
+    if len(chosen) < responses.n_persons:
+        people = responses.take_persons(chosen)
+        people = people.in_one_block() if len(chosen) < np.count_nonzero(responses.counts) else people
+    counts = None if weights is None else weights[chosen]
     try:
-        found = abilities(sample_of_people(responses, weights), difficulty, "eap")
+        found = abilities(people, difficulty, "eap", weights=counts)
     except OptionError:  # too few people, who do not differ
         return None
     answered = found.n > 0
     if found.prior is None or answered.sum() < 2:
         return None
-    spread, error = float(found.ability[answered].var()), float(np.mean(found.se[answered] ** 2))
-    number = int(answered.sum()) if weights is None else int(np.sum(responses.counts > 0))
-    return Marginal(spread / (spread + error), *found.prior, number, spread**0.5)
+    counts = None if counts is None else counts[answered]
+    mean = np.average(found.ability[answered], weights=counts)
+    spread = float(np.average((found.ability[answered] - mean) ** 2, weights=counts))
+    error = float(np.average(found.se[answered] ** 2, weights=counts))
+    return Marginal(spread / (spread + error), *found.prior, int(answered.sum()), spread**0.5)
