@@ -330,8 +330,8 @@ class RaschEstimator:
         if not layout.binary:
             findings += out_of_order(responses, found)
             several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
-        elif responses.codes is not None and np.nan_to_num(responses.codes - [0, 1]).any():  # such as 1 and 2
-            several = {"codes": responses.codes}
+        elif responses.codes is not None and np.nan_to_num(responses.codes[:, :2] - [0, 1]).any():  # such as 1 and 2
+            several = {"codes": responses.codes[:, :2]}
         return Calibration(
             labels=responses.items,
             layout=layout,

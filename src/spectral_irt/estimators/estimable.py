@@ -213,8 +213,8 @@ def weights_finding(weights: Floats) -> Finding:
     counts = f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean"
     sentence = f"{counts}; together they are worth {worth:,.0f} people of equal weight."
     allow = (
-        "Difficulties and their standard errors, populations, means, reliability, percentiles and classes of people, DIF "
-        "and the tests of the model between groups allow for the weights"
+        "Difficulties and their standard errors, populations, means, reliability, percentiles and classes of people, "
+        "DIF and the tests of the model between groups allow for the weights"
     )
     remedy = f"{allow}; counts, item fit, local dependence and dimensions count everybody once."
     return Finding("weights", "note", sentence, remedy)

@@ -145,7 +145,7 @@ class GroupCalibrations:
         center = np.zeros(len(self.items))
         if self.anchors is not None and not self.anchors.all():
             center = self.anchors / self.anchors.sum()
-        blocks = self.sandwiches.blocks
+        blocks = self.sandwiches.covariances
         covariance = np.zeros((len(self.items), n, n))
         for g in range(n):
             for h in range(n):
@@ -353,7 +353,7 @@ def calibrate_groups(
                 f"items, and there are {len(everyone.items):,}. Compare fewer items at a time."
             )
         robust = sandwiches(groups, samplings, thresholds, design)
-        covariances = tuple(robust.blocks[g][g] for g in range(len(groups)))
+        covariances = tuple(robust.covariances[g][g] for g in range(len(groups)))
         se = np.sqrt(np.maximum([np.diag(one) for one in covariances], 0))
     found = GroupCalibrations(
         names=split.names,

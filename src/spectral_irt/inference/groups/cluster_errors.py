@@ -141,8 +141,8 @@ def cluster_finding(found: Clustered, name: str) -> Finding:
     """That errors allow for clusters; a warning where these are few."""
     sentence = f"Standard errors allow for {found.n_clusters:,} {name}, within which answers may be alike"
     further = (
-        "DIF, means of groups and tests of the model between groups allow for them, too; item fit, local dependence and "
-        "dimensions do not."
+        "DIF, means of groups and tests of the model between groups allow for them, too; item fit, local dependence "
+        "and dimensions do not."
     )
     if found.df + 1 >= FEW_CLUSTERS:
         return Finding("clustered", "note", f"{sentence}.", further)

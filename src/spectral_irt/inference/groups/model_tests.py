@@ -136,7 +136,7 @@ def _joint(groups: GroupCalibrations) -> JointTest:
     if groups.sandwiches is None:
         return JointTest(statistic, df, np.inf, float(chi2_tail(statistic, df)))
     form = _quadratic_form(covariances, center)
-    blocks = [[basis.T @ one @ basis for one in row] for row in groups.sandwiches.blocks]
+    blocks = [[basis.T @ one @ basis for one in row] for row in groups.sandwiches.covariances]
     return rao_scott(statistic, form @ np.block(blocks), groups.df_joint)
 
 
@@ -175,7 +175,7 @@ def _statistic_of(groups: GroupCalibrations, own: slice) -> float:
     if groups.sandwiches is None:
         return joint_statistic(groups.thresholds[:, own], [one[own, own] for one in groups.covariances])
     n = len(groups.names)
-    covariance = np.block([[one[own, own] for one in row] for row in groups.sandwiches.blocks])
+    covariance = np.block([[one[own, own] for one in row] for row in groups.sandwiches.covariances])
     width = own.stop - own.start
     to_first = np.kron(np.hstack([-np.ones((n - 1, 1)), np.eye(n - 1)]), np.eye(width))
     apart = to_first @ groups.thresholds[:, own].ravel()

@@ -142,13 +142,13 @@ def cluster_scores(responses: Responses, beta: Floats, sampling: Sampling, n_clu
 class Sandwiches:
     """Covariances of the thresholds of several groups, each calibrated on its own.
 
-    `blocks[g][h]` is the covariance of the thresholds of group g with those of group h, which is not zero where persons
-    of both are in the same clusters (`shared`). `df` has the degrees of freedom of each group by itself, and `df_joint`
+    `covariances[g][h]` is that of the thresholds of group g with those of group h, which is not zero where persons of
+    both are in the same clusters (`shared`). `df` has the degrees of freedom of each group by itself, and `df_joint`
     those of all groups together, infinite without clusters. `model` has the inverse information of each group, what the
     covariance would be of persons who count alike and came one by one.
     """
 
-    blocks: tuple[tuple[Floats, ...], ...]
+    covariances: tuple[tuple[Floats, ...], ...]
     model: tuple[Floats, ...]
     df: Floats
     df_joint: float
@@ -156,10 +156,10 @@ class Sandwiches:
 
     def combined(self, coefficients: Floats) -> Floats:
         """The covariance of the sum of coefficient times thresholds over the groups."""
-        total = np.zeros_like(self.blocks[0][0])
+        total = np.zeros_like(self.covariances[0][0])
         for g in np.flatnonzero(coefficients):
             for h in np.flatnonzero(coefficients):
-                total += coefficients[g] * coefficients[h] * self.blocks[g][h]
+                total += coefficients[g] * coefficients[h] * self.covariances[g][h]
         return total
 
     def df_of(self, variances: Floats) -> Floats:

@@ -6,7 +6,10 @@ of thresholds shrink with the slope and take most of it, so that (1 - a) D is up
 responses of each group are drawn from a model with common slopes and without DIF, at the abilities of its persons, and
 calibrated as the group itself was:
 
-    P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),      shift_gi = difficulty_gi - difficulty_1i of the draws.
+    P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),      shift_gi = difficulty_gi - difficulty_1i of the draws,
+
+less the same of responses drawn with equal slopes from the same random numbers, which is zero but for chance: most of
+the chance in the draws is taken off with it.
 
 Slopes are those within groups, so that an item that is harder for a group at any ability looks no steeper for that;
 they are drawn to their mean by as much as their errors explain how they differ.
@@ -19,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
@@ -27,7 +29,8 @@ from spectral_irt.inference.fit.bootstrap import redraw
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, fit_group
 from spectral_irt.inference.items.slopes import CELLS, SlopeModel, slope_model
 
-MOST_COPIES = 20  # draws for each person: their noise is then a twentieth of the variance of a contrast
+DRAWS = 5  # of the responses of everybody, whose scatter says how far off their mean may be
+COPIES = 4  # of each person in a draw, at most: so that no item is extreme in it, and small samples have no bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +71,12 @@ def slope_shifts(groups: GroupCalibrations, group: Ints, model: GroupModel, anch
     common = _common_slopes(groups, models, [some.n_persons for some in people], anchors)
     nothing = np.zeros((len(groups.names), layout.n_items))
     try:
-        fits = []
-        for g, (some, own) in enumerate(zip(people, models, strict=True)):
-            drawn = _drawn(some, own, common, g)
-            fits.append(fit_group(drawn, model, groups.design, groups.names[g]))
+        drawn = np.array([_drawn_shifts(groups, model, people, models, common, draw) for draw in range(DRAWS)])
     except DesignError:  # no calibration of the draws, as of very few persons: nothing is explained by slopes
         return SlopeShifts(nothing, nothing)
-    location = np.array([layout.mean(fit.thresholds) for fit in fits])
-    shift = location - location[0]
-    noise = np.array([_location_se(groups, fit.covariance, fit.se) for fit in fits])
-    noise = np.hypot(noise, noise[0])
-    noise[0] = 0.0  # the reference is compared with itself
+    shift = drawn.mean(axis=0)
+    # One error for all items of a group: that of a single item would be known from five draws only.
+    noise = np.sqrt(drawn.var(axis=0, ddof=1).mean(axis=1, keepdims=True) / DRAWS)
     # A slope that is off by its error moves the shift by as much as slopes do here: the regression of shifts on slopes.
     steeper = common.slope - 1
     spread = float(steeper @ steeper)
@@ -105,19 +103,38 @@ def _common_slopes(
     return _CommonSlopes(slope, np.sqrt(trust * error), intercepts, apart)
 
 
-def _drawn(people: Responses, model: SlopeModel, common: _CommonSlopes, group: int) -> Responses:
-    """Responses of these persons, several times each, under the common slopes."""
-    copies = int(np.clip(CELLS // max(people.n_responses, 1), 1, MOST_COPIES))
+def _drawn_shifts(
+    groups: GroupCalibrations,
+    model: GroupModel,
+    people: list[Responses],
+    models: list[SlopeModel],
+    common: _CommonSlopes,
+    draw: int,
+) -> Floats:
+    """Difficulties in each group less those in the first, of one draw with the slopes less one with equal slopes."""
+    layout = groups.layout
+    equal = replace(common, slope=np.ones_like(common.slope))
+    if model.shape is not None:
+        # The distances of thresholds that are held in the groups: with others the shifts of equal slopes are not zero.
+        origin = layout.mean(common.intercepts).mean() - layout.mean(model.shape).mean()
+        equal = replace(equal, intercepts=model.shape + origin)
+    location = np.zeros((2, len(people), layout.n_items))
+    for which, slopes in enumerate((common, equal)):
+        for g, (some, own) in enumerate(zip(people, models, strict=True)):
+            seed = np.random.SeedSequence([0, 4, draw, g])
+            fit = fit_group(_drawn(some, own, slopes, g, seed), model, groups.design, groups.names[g])
+            location[which, g] = layout.mean(fit.thresholds)
+    by_slopes, by_chance = location - location[:, :1]
+    return np.asarray(by_slopes - by_chance)
+
+
+def _drawn(
+    people: Responses, model: SlopeModel, slopes: _CommonSlopes, group: int, seed: np.random.SeedSequence
+) -> Responses:
+    """Responses of these persons, several times each, under common slopes."""
+    copies = int(np.clip(CELLS // (DRAWS * max(people.n_responses, 1)), 1, COPIES))
     place = np.tile(np.arange(people.n_persons), copies)
     blocks = people.engine.prepare(Block.take, people.blocks, each=[[place]]).parts
     several = replace(people, blocks=blocks, persons=np.arange(len(place)), people=None, raw=None)
-    intercepts = common.intercepts - common.apart[group] * common.slope[people.thresholds.item]
-    seed = np.random.SeedSequence([0, 4, group])
-    return redraw(several, intercepts, model.ability[place], model.ability_sd[place], seed, slope=common.slope)
-
-
-def _location_se(groups: GroupCalibrations, covariance: Floats | None, se: Floats) -> Floats:
-    if groups.layout.binary:
-        return se
-    assert covariance is not None
-    return np.sqrt(np.maximum(np.diag(location_covariance(groups.layout, covariance)), 0))
+    intercepts = slopes.intercepts - slopes.apart[group] * slopes.slope[people.thresholds.item]
+    return redraw(several, intercepts, model.ability[place], model.ability_sd[place], seed, slope=slopes.slope)
