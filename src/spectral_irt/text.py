@@ -112,7 +112,7 @@ def and_list(names: list[str]) -> str:
 
 def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
     """The end of an error about a name that is not there: what is nearly called that, capitals aside."""
-    texts = {str(one).lower(): str(one) for one in known}
+    texts = {str(one).lower(): str(one) for one in known if str(one) != str(name)}
     close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
 

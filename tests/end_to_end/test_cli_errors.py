@@ -92,6 +92,22 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --treshold 1", "no option --treshold; did you mean --threshold? See spectral-irt fit --help.\n"),
     ("score x --bnak b", "no option --bnak; did you mean --bank? See spectral-irt score --help.\n"),
     ("fit --xyzzy", "error: there is no option --xyzzy; see spectral-irt fit --help.\n"),
+    # Options of other commands, and what other programs call it.
+    ("score x --group g", "no option --group here; spectral-irt fit and spectral-irt pack have it;"),
+    ("score x --cut 3", "no option --cut here; spectral-irt fit has it;"),
+    ("shortlist x --clustered-by g", "spectral-irt leaderboard have it"),
+    ("fit good.csv --dif", "no option --dif; --group"),
+    ("fit good.csv --html", "no option --html; --report"),
+    ("fit good.csv --2pl", "no option --2pl; slopes"),
+    ("plot good.csv", "no command plot; ", "--plots"),
+    # An option with one value, given twice.
+    ("fit/check good.csv --threshold 0.5 --threshold 0.7", "--threshold is given twice"),
+    ("fit good.csv -o one --output two", "--output is given twice"),
+    ("fit good.csv --memory 1GB --memory 2GB", "--memory is given twice"),
+    # What follows an option is its value, and what follows -- a file.
+    ("fit good.csv --person --debug", "no column '--debug'"),
+    ("fit good.csv --person --memory", "no column '--memory'"),
+    ("fit -- --debug", "there is no file '--debug'"),
     ("fit good.csv --users 5", "error: there is no option --users;"),  # that was one of simulate
     # Options that would do nothing.
     ("fit good.csv --parquet", "--parquet", "-o DIR"),

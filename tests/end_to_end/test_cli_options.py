@@ -53,6 +53,35 @@ def test_a_screen_of_help(cli, monkeypatch):
     assert all(re.search(rf"^  {flag}[ ,]", said, re.MULTILINE) for flag in first.split())
 
 
+def test_help_shows_each_flag_once(cli):
+    for name in COMMANDS:
+        done = cli(f"{name} --help-all")
+        for line in done.out.splitlines():
+            shown = re.match(r"  (-[\w-]+(?:, -[\w-]+)*)", line)
+            flags = [] if shown is None else shown[1].split(", ")
+            assert len(flags) == len(set(flags)), line
+    for flag in ("--every-table", "--as-json"):  # fields of ours, and no options
+        cli.refused(f"fit a.csv {flag}", f"no option {flag}")
+
+
+def test_help_loads_nothing_that_only_the_work_needs():
+    heavy = {"numpy", "scipy", "polars", "rich", "matplotlib", "narwhals", "pyarrow", "jinja2", "spectral_irt.analysis"}
+    lines = [[*name.split(), "--help"] for name in ("", *COMMANDS)] + [["help", topic] for topic in TOPICS]
+    program = f"""
+import contextlib, io, json, sys
+from spectral_irt.cli.main import main
+for line in {lines!r}:
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(line) == 0
+    assert said.getvalue()
+    print(json.dumps([line, sorted({heavy!r} & set(sys.modules))]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(loaded) == len(lines)
+    assert [(line, modules) for line, modules in loaded if modules] == []
+
+
 def test_every_option_of_fit_has_a_topic(cli):
     for topic in TOPICS:
         said = cli.ok(f"help {topic}")

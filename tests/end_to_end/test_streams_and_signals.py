@@ -157,7 +157,7 @@ def test_an_interrupt_after_the_results_were_written_says_so(cli, place, monkeyp
     assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
 
 
-@pytest.mark.parametrize("module", ["numpy", "typer", "spectral_irt.cli.fit"])
+@pytest.mark.parametrize("module", ["numpy", "typer", "spectral_irt.cli.fit", "spectral_irt.cli.calibrate"])
 def test_an_interrupt_while_importing(place, module):
     program = f"""
 import builtins, signal, sys, time

@@ -13,7 +13,7 @@ MODULES = [path for path in EVERY if path not in OWNERS + OTHERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: by `threads=` of estimators and of Andersen's test, the update of a bank, the command
 # line; and logs are read by threads before there are responses. Where answers stay in a database there is no other.
-EDGE = {"estimators/base.py", "inference/groups/model_tests.py", "bank/update.py", "cli/fit.py"}
+EDGE = {"estimators/base.py", "inference/groups/model_tests.py", "bank/update.py", "cli/calibrate.py"}
 EDGE |= {"eval_logs/collect.py", "sql/__init__.py"}
 
 

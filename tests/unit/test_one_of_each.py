@@ -64,7 +64,10 @@ def test_the_check_sees_lookups() -> None:
 
 KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons", "spectral_irt.ability")
 # `compare` runs a comparison, which is no part of the analysis of one calibration; `check` has no calibration at all.
-OWN = {"cli/compare.py": {"spectral_irt.inference.prediction"}, "cli/fit.py": {"spectral_irt.inference.groups.hausman"}}
+OWN = {
+    "cli/compare.py": {"spectral_irt.inference.prediction"},
+    "cli/calibrate.py": {"spectral_irt.inference.groups.hausman"},
+}
 
 
 def test_commands_compute_no_statistic() -> None:

@@ -20,10 +20,11 @@ from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.bank.storage import undo as undo_load
 from spectral_irt.bank.update import updated
+from spectral_irt.cli.boards import score_models
 from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
 from spectral_irt.cli.help import argument
-from spectral_irt.cli.models import SHORTLIST, score_models
+from spectral_irt.cli.models import SHORTLIST
 from spectral_irt.cli.options import Call, Files, FilesIfAny, Reading, mean_and_sd, output_at, own, shareable
 from spectral_irt.cli.options import changed as changed_options
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record

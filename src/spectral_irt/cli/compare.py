@@ -6,18 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-from rich.text import Text
-
 from spectral_irt.cli.options import Call, Files, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.inference.prediction import compare as run
-from spectral_irt.terminal import console, plain_table, say, show_findings
 from spectral_irt.text import number, printable
-from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
 if TYPE_CHECKING:
     from spectral_irt.data import Finding
@@ -54,6 +48,11 @@ def compare(
       spectral-irt compare ratings.csv --threshold 3 -o table.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
+    import polars as pl
+
+    from spectral_irt.inference.prediction import compare as run
+    from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
+
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
     if estimators is not None and not names:
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
@@ -91,6 +90,10 @@ def _made(name: str, parameters: dict[str, Any]) -> RaschEstimator:
 
 
 def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
+    from rich.text import Text
+
+    from spectral_irt.terminal import console, plain_table, say, show_findings
+
     out = console()
     heads = ["estimator", "AUC", "log-lik", "from CML", "items", "seconds"]
     numbers = [[number(x, 4, none="-") for x in (r.auc, r.loglik, r.distance_to_cml)] for r in rows]

@@ -8,14 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from spectral_irt.analysis.folder import counts_of
 from spectral_irt.cli.options import Answers, Call, Files, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.terminal import console, say, show_findings, show_source
 from spectral_irt.text import printable, size_text
 
 if TYPE_CHECKING:
@@ -53,7 +49,11 @@ def pack(
       spectral-irt fit answers.packed -o results
       spectral-irt pack answers.csv --group sex -o answers.packed
     """
+    from rich.text import Text
+
+    from spectral_irt.analysis.folder import counts_of
     from spectral_irt.data.packed_file import write_packed
+    from spectral_irt.terminal import console, say, show_findings, show_source
 
     if output.suffix.lower() != ENDING:
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")

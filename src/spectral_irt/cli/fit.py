@@ -1,26 +1,18 @@
-"""`spectral-irt fit`: from files of answers to calibrated items; and `check`, which looks at them and fits nothing."""
+"""`spectral-irt fit`: from files of answers to calibrated items; and `check`, which looks at them and fits nothing.
+
+Help reads this file, which declares the commands; what they need to do the work is loaded when they do it."""
 
 from __future__ import annotations
 
-import warnings
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from spectral_irt.analysis.folder import counts_of
-from spectral_irt.analysis.summary import show_summary
-from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
 from spectral_irt.cli.options import Answers, Call, Files, is_database
-from spectral_irt.cli.terminal import Mode, Progress
-from spectral_irt.engine import LocalEngine
-from spectral_irt.estimators.spectral_steps import spectral_fit
-from spectral_irt.inference.groups.hausman import UNTESTABLE, hausman
-from spectral_irt.terminal import console, say, show_findings
-from spectral_irt.text import and_list, printable
+from spectral_irt.cli.terminal import Mode
 
-ROUGH = 1e-6  # enough to measure how well the items are linked; no difficulty is reported
+if TYPE_CHECKING:
+    from spectral_irt.cli.fit_job import FitJob
 
 
 def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Call, files: Files) -> None:
@@ -37,6 +29,9 @@ def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Ca
       spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
+    from spectral_irt.cli.calibrate import calibrate, look_at
+    from spectral_irt.cli.fit_job import FitJob
+
     job = FitJob(files, reading, method, results, call)
     opened: AbstractContextManager[FitJob] = nullcontext(job)
     for file in files:
@@ -46,40 +41,9 @@ def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Ca
             opened = in_database(job, file)
     with opened as job:
         if results.dry_run:
-            _look_at(job, mode)
+            look_at(job, mode)
         else:
             calibrate(job, mode)
-
-
-def calibrate(job: FitJob, mode: Mode) -> None:
-    """Do the job, and say what came of it."""
-    job.run()
-    mode.end(partial(show, job), job.record, job.study.findings(job.parts))
-
-
-def show(job: FitJob) -> None:
-    """The summary of the analysis, and where the results are."""
-    out, seconds = console(), job.seconds
-    times = "Read in {read:.2f} s, fitted in {fit:.2f} s, analyzed in {analysis:.2f} s.".format(**seconds)
-    show_summary(out, job.study, job.parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
-    say(out)
-    results = job.results
-    places = list(map(printable, filter(None, (results.report, results.plots, results.bank))))
-    if results.output is None and not places:
-        say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
-        return
-    sentence = Text()
-    if results.output is not None:
-        sentence.append("Results are in ").append(printable(results.output), style="bold")
-        sentence.append(f": {and_list(job.written)}.")
-    for name, rows in job.left_out.items():
-        sentence.append(f" {name} has {rows:,} rows, more than a sheet, and was left out; -o DIR writes it as CSV.")
-    if places:
-        sentence.append(" Also written: " if results.output is not None else "Written: ")
-        sentence.append(and_list(places), style="bold").append(".")
-    for name, reason in ({} if job.pictures is None else job.pictures.left_out).items():
-        sentence.append(f" No picture of {name}: {printable(reason)}")
-    say(out, sentence)
 
 
 def check(reading: Answers, mode: Mode, call: Call, files: Files) -> None:
@@ -93,30 +57,7 @@ def check(reading: Answers, mode: Mode, call: Call, files: Files) -> None:
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
-    _look_at(FitJob(files, reading, Method(), Results(), call), mode)
+    from spectral_irt.cli.calibrate import look_at
+    from spectral_irt.cli.fit_job import FitJob
 
-
-def _look_at(job: FitJob, mode: Mode) -> None:
-    """What there is to say about the data, without a fit."""
-    with Progress() as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        responses, test = job.look(progress), None
-        method, threads = job.method, job.call.threads
-        if threads is not None:
-            responses = responses.using(LocalEngine(threads))
-        of = {} if responses.people is None else job.groups(responses.people, responses)
-        # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
-        if method.design != "adaptive":  # which would explain what the test finds
-            progress.say("conditional against marginal likelihood")
-            with suppress(*UNTESTABLE):
-                test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
-    about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
-    findings = [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
-
-    def show_them() -> None:
-        show_findings(console(), findings)
-        if not any(finding.code not in ("items_taken", "ordered_categories") for finding in findings):
-            console().print("No problems found.")
-
-    mode.end(show_them, lambda: {"source": responses.source, "counts": counts_of(responses)}, findings)
+    look_at(FitJob(files, reading, Method(), Results(), call), mode)

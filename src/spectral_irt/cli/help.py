@@ -24,6 +24,9 @@ INDENT, TERM, SHORT_TERM = 2, 32, 28  # an option with its value takes so much; 
 KEPT = "\b"  # begins a block whose lines are kept
 EVERYTHING = "--help-all"
 
+# The same class in typer's own copy of click and in click itself.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
 FIRST: tuple[str, ...] = ("output", "report", "plots", "key", "missing", "items", "ignore", "sheet")
 FIRST += ("group", "model", "scale", "anchors", "bank")
 
@@ -147,7 +150,18 @@ class Command(TyperCommand):
         if EVERYTHING in args:
             typer.echo(help_text(self, ctx, everything=True), nl=False)
             raise typer.Exit
+        refuse_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
+
+
+def refuse_repeated(command: Any, context: Any, args: Sequence[str]) -> None:
+    """An error where an option with one value is given twice: only the last would count, without a word."""
+    _, _, options = command.make_parser(context).parse_args(args=list(args))
+    for one in options:
+        has_one_value = one.param_type_name == "option" and not one.is_flag and not one.multiple
+        if has_one_value and options.count(one) > 1:
+            flag = max(one.opts, key=len)
+            raise UsageError(f"{flag} is given twice, and has one value; say it once", ctx=context)
 
 
 def help_text(command: Any, context: Any, *, everything: bool = False) -> str:

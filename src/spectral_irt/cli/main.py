@@ -17,12 +17,23 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from spectral_irt.cli.help import EVERYTHING, TOPICS, Command, folded, heading, section, topic_text, width
+from spectral_irt.cli.help import (
+    EVERYTHING,
+    TOPICS,
+    Command,
+    UsageError,
+    folded,
+    heading,
+    refuse_repeated,
+    section,
+    topic_text,
+    width,
+)
 from spectral_irt.cli.options import Call, flat, own
 from spectral_irt.cli.terminal import BAD_INPUT, OK, complain, reached, report, show_warning
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
-from spectral_irt.text import did_you_mean
+from spectral_irt.text import and_list, did_you_mean
 
 PROGRAM = "spectral-irt"
 COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on
@@ -76,12 +87,22 @@ simulate-cat: spectral-irt export writes a bank for catsim and mirtCAT, which si
 federate site: calibrate at each site with spectral-irt fit --bank DIR, and link the banks
 """
 
+# What other programs call it, or what somebody may look for here.
+INSTEAD = """
+--dif: --group COLUMN compares groups of people, item by item
+--html: --report FILE.html writes one page
+--2pl --3pl --discrimination --guessing: slopes and guessing are not estimated; item fit shows where they are needed
+--csv --xlsx --excel: -o DIR writes CSV files, and -o FILE.xlsx a workbook
+plot plots figures wright: spectral-irt fit FILE --plots DIR draws the figures
+dif items persons abilities: spectral-irt fit FILE -o DIR writes it
+calibrate estimate rasch pcm rsm: spectral-irt fit FILE does it
+equate: spectral-irt link A B --equate FILE does it
+"""
+SIMILAR = 0.75  # of two names: --keys and --key, --treshold and --threshold
+
 # Errors and help are ours.
 PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 PLAIN |= {"context_settings": {"help_option_names": ["-h", "--help"]}}
-
-# The same class in typer's own copy of click and in click itself.
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
@@ -98,6 +119,10 @@ class Commands(TyperGroup):
             single.command(cmd_name, cls=Command)(made)
             self.commands[cmd_name] = typer.main.get_command(single)
         return self.commands.get(cmd_name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(overview())
@@ -199,8 +224,9 @@ def fit_options() -> list[Any]:
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code. No exception leaves but of a terminal that cannot be used."""
     written.clear()
-    if debug := "--debug" in args:
-        args = [arg for arg in args if arg != "--debug"]
+    values = options_of_values(args)
+    debug = any(word == "--debug" and k not in values for k, word in enumerate(args))
+    args = [word for k, word in enumerate(args) if word != "--debug" or k in values]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
@@ -243,18 +269,39 @@ def arranged(args: Sequence[str]) -> list[str]:
     >>> arranged(["fit", "a.csv", "--memory", "4GB", "-o", "out", "--rank", "--threads=2"])
     ['--memory', '4GB', '--threads=2', 'fit', 'a.csv', '-o', 'out', '--rank', '10']
     """
+    values = options_of_values(args)
     first: list[str] = []
     rest: list[str] = []
-    words = [*args]
-    while words:
-        word = words.pop(0)
-        found = re.fullmatch(r"--(?:memory|spill|threads|dask)(=.*)?", word)
-        (rest if found is None else first).append(word)
-        if found is not None and found[1] is None and words:
-            first.append(words.pop(0))
-        if word == "--rank" and not (words and re.fullmatch(r"-?\d+(:\w*)?", words[0])):
+    for k, word in enumerate(args):
+        option = values.get(k, word)  # a value goes with its option
+        of_program = re.fullmatch(r"--(?:memory|spill|threads|dask)(=.*)?", option)
+        (rest if of_program is None else first).append(word)
+        has_number = k + 1 < len(args) and re.fullmatch(r"-?\d+(:\w*)?", args[k + 1])
+        if word == "--rank" and k not in values and not has_number:
             rest.append("10")
     return [*first, *rest]
+
+
+def options_of_values(args: Sequence[str]) -> dict[int, str]:
+    """Which words of the line are no options, whatever they look like: by position, the option whose value a word is,
+    or "" for the name of a file after `--`.
+
+    >>> options_of_values(["fit", "a.csv", "--missing", "--debug", "--memory", "4GB", "--", "--debug"])
+    {3: '--missing', 5: '--memory', 7: ''}
+    """
+    command = next((word for word in args if word in COMMANDS), None)
+    options = [*program.params, *([] if command is None else program.get_command(None, command).params)]
+    # `--rank` may stand alone: what follows it is its value only if it is a number, and looks like no option.
+    with_value = {flag for one in options if not getattr(one, "is_flag", True) for flag in one.opts} - {"--rank"}
+    values: dict[int, str] = {}
+    for k, word in enumerate(args):
+        if k in values:
+            continue
+        if word == "--":
+            return values | dict.fromkeys(range(k + 1, len(args)), "")
+        if word in with_value and k + 1 < len(args):
+            values[k + 1] = word
+    return values
 
 
 def renewed(words: list[str], error: Any) -> list[str] | None:
@@ -312,16 +359,46 @@ def _usage(error: Exception) -> int:
 
 
 def _unknown(error: Exception) -> str | None:
-    """The option or command that does not exist, and the one that was probably meant."""
+    """The option or command that does not exist; and what to do instead, who has it, or which was probably meant."""
     if command := re.match(r"No such command '(.*?)'", str(error)):
-        kind, name, known = "command", command[1], [*COMMANDS]
+        kind, name, known, elsewhere = "command", command[1], [*COMMANDS], ""
     elif type(error).__name__ == "NoSuchOption":
         kind, name, context = "option", str(error.option_name), error.ctx  # type: ignore[attr-defined]
-        known = [flag for one in context.command.get_params(context) for flag in (*one.opts, *one.secondary_opts)]
+        known = _flags(context.command)
+        elsewhere = _commands_with(name)
     else:
         return None
-    for names, _, instead in (row.partition(": ") for row in GONE.splitlines()):
-        if name in names.split():
-            return f"there is no {kind} {name} any more; {instead}"
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"there is no {kind} {name}{f'; did you mean {near[0]}?' if near else ''}"
+    for table, no_more in ((GONE, " any more"), (INSTEAD, "")):
+        for names, _, instead in (row.partition(": ") for row in table.splitlines()):
+            if name in names.split():
+                return f"there is no {kind} {name}{no_more}; {instead}"
+    if elsewhere:
+        return f"there is no {kind} {name} here; {elsewhere}"
+    near = similar(name, known)
+    return f"there is no {kind} {name}{f'; did you mean {near}?' if near else ''}"
+
+
+def _flags(command: Any) -> list[str]:
+    return [flag for one in command.params for flag in (*one.opts, *one.secondary_opts) if flag.startswith("-")]
+
+
+def _commands_with(flag: str) -> str:
+    """Which commands have this option, in words; "" where none has it."""
+    names = [name for name in COMMANDS if flag in _flags(program.get_command(None, name))]
+    if not names:
+        return ""
+    return f"{and_list([f'spectral-irt {name}' for name in names])} {'has' if len(names) == 1 else 'have'} it"
+
+
+def similar(name: str, known: Sequence[str]) -> str | None:
+    """The name that was probably meant: a misspelling, or a longer or shorter form; dashes do not count.
+
+    >>> similar("--keys", ["--key", "--group"]), similar("--rank-by", ["--rank"]), similar("--cut", ["--quiet"])
+    ('--key', '--rank', None)
+    """
+    plain = {one.lstrip("-"): one for one in known}
+    wanted = name.lstrip("-")
+    near = difflib.get_close_matches(wanted, plain, n=1, cutoff=SIMILAR)
+    forms = [one for one in plain if min(len(one), len(wanted)) > 2 and (one + "-").startswith(wanted + "-")]
+    forms += [one for one in plain if min(len(one), len(wanted)) > 2 and wanted.startswith(one + "-")]
+    return next((plain[one] for one in (*near, *forms)), None)

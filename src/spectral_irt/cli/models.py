@@ -1,36 +1,19 @@
-"""`spectral-irt leaderboard` and `shortlist`: models ranked from logs, and a few prompts that stand for all."""
+"""`spectral-irt leaderboard` and `shortlist`: models ranked from logs, and a few prompts that stand for all.
+
+Help reads this file, which declares the commands; what they need to do the work is loaded when they do it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-import polars as pl
 import typer
-from rich.text import Text
 
-from spectral_irt.cli.options import Call, Reading, output_at, own
-from spectral_irt.cli.terminal import Mode, Progress, say_written
-from spectral_irt.errors import OptionError
-from spectral_irt.eval_logs.collect import find_logs, log_files
-from spectral_irt.files import all_or_nothing, local_path, naming
-from spectral_irt.leaderboard import Leaderboard
-from spectral_irt.leaderboard.findings import headline_text
-from spectral_irt.leaderboard.output import write_board
-from spectral_irt.leaderboard.shortlist import ShortList
-from spectral_irt.leaderboard.source import read_source
-from spectral_irt.reading.formats import fetch_addresses
-from spectral_irt.tables import write_csv, write_json
-from spectral_irt.terminal import console, plain_table, say, show_findings
-from spectral_irt.text import span
-
-if TYPE_CHECKING:
-    from spectral_irt.tables import Columns
+from spectral_irt.cli.options import output_at, own
+from spectral_irt.cli.terminal import Mode
 
 SHORTLIST = "shortlist.json"
-SHOWN = 40  # models on a terminal
 
 Files = Annotated[
     list[str],
@@ -90,58 +73,11 @@ def leaderboard(
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
     """
+    from spectral_irt.cli.boards import rank_models
+
     columns = {"person": person, "item": item, "response": response}
-    how = {**logs.how(), **{name: value for name, value in columns.items() if value is not None}, "seed": seed}
-    with Progress() as progress:
-        board = Leaderboard.read(files, clustered_by=clustered_by, by=logs.subject, progress=progress.reading, **how)
-        board.tell = progress.say
-        written = write_board(board, output, report, inputs=_inputs(files, logs))
-        findings = list(board.findings)  # before the progress line goes
-    mode.end(
-        lambda: _show_board(board, written),
-        lambda: {**board.record(), "outputs": [path.name for path in written]},
-        findings,
-    )
-
-
-def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
-    """What is read, and may not be replaced; earlier results may well stand in a folder of logs."""
-    local = [file for file in files if local_path(file) is not None]
-    return [*(file.path for file in log_files(local)), *filter(None, [logs.prompts])]
-
-
-def _show_board(board: Leaderboard, written: list[Path]) -> None:
-    out = console()
-    models = board.model_columns()
-    say(out, Text(headline_text(board)))
-    say(out)
-    ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
-    cells = {
-        "rank": models["rank"].tolist(),
-        "ability": [f"{x:z.2f}" for x in models["ability"].tolist()],
-        "se": [f"{x:.2f}" for x in models["se"].tolist()],
-        "ranks": [span(low, high) for low, high in ranks],
-        "tier": models["tier"].tolist(),
-        "accuracy": [f"{100 * x:.1f}%" for x in models["accuracy"].tolist()],
-    }
-    _show_models(models, cells)
-    say(out)
-    tiers = "No model of a tier is significantly worse than its best."
-    say(out, Text(f"Rank intervals hold for all models at once (95%). {tiers}"))
-    if board.findings:
-        say(out)
-        show_findings(out, list(board.findings))
-    say_written(written)
-
-
-def _show_models(columns: Columns, cells: dict[str, list[Any]]) -> None:
-    """A table of the first models."""
-    out = console()
-    names = columns["model"].tolist()
-    texts = [["-" if "nan" in str(cell) else str(cell) for cell in column[:SHOWN]] for column in cells.values()]
-    say(out, plain_table(["model", *cells], [names[:SHOWN], *texts], out.width, whole=out.whole))
-    if len(names) > SHOWN:
-        say(out, Text(f"... and {len(names) - SHOWN:,} more."))
+    columns = {name: value for name, value in columns.items() if value is not None}
+    rank_models(files, logs, mode, output, report, clustered_by=clustered_by, seed=seed, **columns)
 
 
 def shortlist(
@@ -164,70 +100,6 @@ def shortlist(
       spectral-irt shortlist results/ --size 100 -o short
       spectral-irt score new_model/ --bank short
     """
-    targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
-    with all_or_nothing(targets, inputs=_inputs(files, logs)) as drafts:
-        with Progress() as progress:
-            wanted = [logs.subject] if logs.subject else []
-            source = read_source(files, wanted=wanted, progress=progress.reading, **logs.how())
-            found = ShortList.choose(source, size, by=logs.subject, seed=seed, progress=progress.say)
-        for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
-                if target.suffix == ".csv":
-                    write_csv(draft, found.columns())
-                else:
-                    write_json(draft, found.record())
+    from spectral_irt.cli.boards import choose_prompts
 
-    def show() -> None:
-        out = console()
-        say(out, Text(found.sentence))
-        if found.findings:
-            show_findings(out, list(found.findings))
-        names = ", ".join(map(str, found.prompts[:20].tolist())) + (", ..." if len(found.prompts) > 20 else "")
-        if not targets:
-            say(out, Text(names))
-        say_written(targets)
-
-    mode.end(show, lambda: {**found.record(), "outputs": list(map(str, targets))}, found.findings)
-
-
-def score_models(
-    files: Sequence[str], reading: Reading, call: Call, path: Path, output: Path | None, mode: Mode
-) -> None:
-    """`score` with a short list: the predicted score of each model on the whole benchmark, with an interval."""
-    if output is not None and output.suffix.lower() != ".csv":
-        raise OptionError(f"{str(output)!r} does not end in .csv; scores on a short list are one table.")
-    listed = ShortList.load(path)
-    with all_or_nothing([] if output is None else [output], inputs=[*files, path]) as drafts:
-        with Progress() as progress:
-            fetched = fetch_addresses(files)
-            if find_logs(fetched) is not None:
-                metric = [] if reading.response is None else [reading.response]
-                answers = read_source(fetched, metric=metric, threshold=reading.given().get("threshold")).answers
-            else:
-                answers = reading.read(fetched, progress, call, known=True, ordered=False)
-        columns = listed.score_columns(answers)
-        for draft in drafts:
-            with naming(draft):
-                write_csv(draft, columns)
-
-    def show() -> None:
-        ends = zip(columns["score_low"].tolist(), columns["score_high"].tolist(), strict=True)
-        cells = {
-            "answered": [f"{x:,}" for x in columns["n"].tolist()],
-            "right": [f"{x:,}" for x in columns["right"].tolist()],
-            "whole score": [f"{100 * x:.1f}%" for x in columns["score"].tolist()],
-            "95% interval": [
-                f"{100 * low:.1f}% to {100 * high:.1f}%" if low == low else "too few answers" for low, high in ends
-            ],
-        }
-        _show_models(columns, cells)
-        told = f"Predicted from {len(listed.prompts):,} of {listed.predictor.n_all:,} prompts. {listed.sentence}"
-        say(console(), Text(told))
-        say_written([output])
-
-    def record() -> dict[str, Any]:
-        rows = pl.DataFrame({name: column.tolist() for name, column in columns.items()}).to_dicts()
-        bank = {"folder": str(path.parent), "prompts": len(listed.prompts)}
-        return {"bank": bank, "models": rows, "outputs": [] if output is None else [str(output)]}
-
-    mode.end(show, record, answers.notes)
+    choose_prompts(files, logs, mode, size=size, output=output, seed=seed)

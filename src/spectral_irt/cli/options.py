@@ -101,7 +101,8 @@ def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
                 info.metavar = info.metavar or "|".join(get_args(kind))
             if kind is Path:
                 info.parser = place
-        if hint is bool and not info.param_decls:
+        has_flags = bool(info.param_decls) or isinstance(info.default, str)  # typer keeps the first flag as a default
+        if hint is bool and not has_flags:
             info.param_decls = (f"--{name.replace('_', '-')}",)
         hint = Annotated[hint, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

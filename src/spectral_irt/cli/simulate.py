@@ -7,28 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
 import typer
-from rich.text import Text
 
-from spectral_irt import datasets
-from spectral_irt import simulate as draw
-from spectral_irt.analysis.folder import counts_of
-from spectral_irt.cli.fit import calibrate
-from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.fit_options import Method, Results
 from spectral_irt.cli.options import Answers, Call, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
-from spectral_irt.data import Responses
-from spectral_irt.datasets import OMITTED, log_texts
 from spectral_irt.errors import OptionError
 from spectral_irt.files import all_or_nothing, naming, write_each
-from spectral_irt.simulate import Simulated
-from spectral_irt.tables import write_csv, write_parquet
-from spectral_irt.terminal import console, say
 from spectral_irt.text import printable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from spectral_irt.data import Responses
+    from spectral_irt.simulate import Simulated
 
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
 NEXT = (
@@ -93,6 +87,9 @@ def simulate(
       spectral-irt simulate -o forms.parquet --persons 9000 --design linked
       spectral-irt simulate -o survey.csv --items 12 --model rsm --categories 4
     """
+    from spectral_irt import simulate as draw
+    from spectral_irt.analysis.folder import counts_of
+
     if model == "rasch" and categories is not None:
         raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
     models: dict[str, Any] = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}
@@ -119,6 +116,8 @@ def simulate(
 
 def write_answers(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each answer: person, item, response."""
+    import polars as pl
+
     if suffix == ".parquet":
         pl.concat(_pieces(data.responses)).write_parquet(path)
         return
@@ -129,6 +128,8 @@ def write_answers(data: Simulated, path: Path, suffix: str) -> None:
 
 def write_truth(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each item: item, difficulty; or for each threshold: item, category, threshold."""
+    from spectral_irt.tables import write_csv, write_parquet
+
     items, steps = data.responses.items, data.responses.thresholds
     if steps.binary:
         columns = {"item": items, "difficulty": data.difficulty}
@@ -138,6 +139,8 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
 
 
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
     persons, items = responses.persons, responses.items
     for person, item, answer in responses.answers_by_block():
         yield pl.DataFrame({"person": persons[person], "item": items[item], "response": answer.astype("int8")})
@@ -163,9 +166,17 @@ def demo(
         copied = _copy(files)
         mode.end(partial(_show_copied, files), lambda: {"folder": str(files), "outputs": list(map(str, copied))})
         return
+    from rich.text import Text
+
+    from spectral_irt import datasets
+    from spectral_irt.cli.calibrate import calibrate
+    from spectral_irt.cli.fit_job import FitJob
+    from spectral_irt.terminal import console, say
+
+    omitted = datasets.OMITTED
     here = Path.cwd()
     answers, key = (str(p.relative_to(here) if p.is_relative_to(here) else p) for p in datasets.quiz_files())
-    argv = ["fit", answers, "--key", key, "--missing", OMITTED, "--group", "region", "-o", str(output)]
+    argv = ["fit", answers, "--key", key, "--missing", omitted, "--group", "region", "-o", str(output)]
     shown = not (mode.quiet or mode.as_json)
     if shown:
         out = console()
@@ -174,7 +185,7 @@ def demo(
         command = shlex.join(["spectral-irt", *argv])
         say(out, Text(f"  {command}", style="bold", no_wrap=True, overflow="ignore"))
         say(out)
-    reading, results = Answers(key=(key, None), missing=[OMITTED]), Results(group=["region"], output=output)
+    reading, results = Answers(key=(key, None), missing=[omitted]), Results(group=["region"], output=output)
     calibrate(FitJob([answers], reading, Method(), results, replace(call, argv=argv)), mode)
     if shown:
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
@@ -182,9 +193,11 @@ def demo(
 
 def _copy(folder: Path) -> list[Path]:
     """Put the bundled data into a folder: the files that this makes."""
+    from spectral_irt import datasets
+
     texts = {folder / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
     texts[folder / "lsat.csv"] = datasets.lsat_text()
-    texts |= {folder / "runs" / path: text for path, text in log_texts()}
+    texts |= {folder / "runs" / path: text for path, text in datasets.log_texts()}
     return write_each(
         {path: partial(Path.write_text, data=text, encoding="utf-8", newline="") for path, text in texts.items()}
     )
@@ -192,6 +205,8 @@ def _copy(folder: Path) -> list[Path]:
 
 def _show_copied(folder: Path) -> None:
     """Where the bundled data are, and what to do with them."""
+    from spectral_irt.terminal import console, say
+
     say(console(), f"In {printable(folder)}: a quiz with its key, LSAT 6, and logs of nine models. There, try:")
     for command in NEXT:
         typer.echo(f"  spectral-irt {command}")
