@@ -310,7 +310,7 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(cli, bank, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("spectral_irt.cli.bank.updated", stopped)
+        patch.setattr("spectral_irt.cli.bank_work.updated", stopped)
         done = cli("update bank new.csv")
         assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
     assert contents() == before

@@ -99,7 +99,7 @@ def _fields(value, own):
 
 def test_every_line_of_a_summary_is_explained():
     said = set()
-    for name in ("analysis/summary.py", "cli/bank.py"):
+    for name in ("analysis/summary.py", "cli/bank_work.py"):
         source = (ROOT / "src" / "spectral_irt" / name).read_text(encoding="utf-8")
         for place in re.findall(r"^ *lines\b.*?(?=^    \w|\Z)", source, re.MULTILINE | re.DOTALL):
             said |= set(re.findall(r'\(\s*"([a-z][a-z ]+)", ', place))

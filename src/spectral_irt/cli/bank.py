@@ -1,69 +1,16 @@
-"""`spectral-irt score`, `update` and `link`: what is done with banks."""
+"""`spectral-irt score`, `update` and `link`: what is done with banks.
+
+Help reads this file, which declares the commands; what they need to do the work is loaded when they do it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-import numpy as np
-from rich.text import Text
-
-from spectral_irt.analysis.folder import counts_of, file_digests, persons_record, result_paths
-from spectral_irt.analysis.summary import people
-from spectral_irt.bank import Bank
-from spectral_irt.bank import equate as equate_banks
-from spectral_irt.bank.drift import DRIFTED
-from spectral_irt.bank.linking import told_errors
-from spectral_irt.bank.score import score as score_with
-from spectral_irt.bank.storage import is_bank
-from spectral_irt.bank.storage import undo as undo_load
-from spectral_irt.bank.update import updated
-from spectral_irt.cli.boards import score_models
-from spectral_irt.cli.data import save_bank
-from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
+from spectral_irt.cli.fit_options import Abilities
 from spectral_irt.cli.help import argument
-from spectral_irt.cli.models import SHORTLIST
-from spectral_irt.cli.options import Call, Files, FilesIfAny, Reading, mean_and_sd, output_at, own, shareable
-from spectral_irt.cli.options import changed as changed_options
-from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
-from spectral_irt.errors import OptionError, OutputError, StaleBankError
-from spectral_irt.files import all_or_nothing, naming, refuse_inputs
-from spectral_irt.tables import write_json
-from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
-from spectral_irt.text import QUESTIONNAIRE, TEST, listed, number, printable
-from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
-
-if TYPE_CHECKING:
-    from spectral_irt.bank import DataSet, Equating, Link
-    from spectral_irt.bank.drift import Drift
-    from spectral_irt.bank.score import Scores
-    from spectral_irt.data import Finding, Responses
-    from spectral_irt.data.block import Floats, Ints
-
-RECORD = "score.json"
-TABLES = (".csv", ".parquet", ".xlsx")
-MOVED = 10  # items of an update that are shown: those that moved most
-COMMON = 12  # common items of a link that are shown
-
-
-def _input(files: list[str], reading: Reading, responses: Responses) -> dict[str, Any]:
-    """What was read, for a record."""
-    source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
-    about = {**source, "reading": reading.given(files)}
-    return {"input": shareable(about), "counts": counts_of(responses), "data_digest": responses.digest()}
-
-
-def _place_of_table(path: Path | None) -> list[Path]:
-    """Where one table goes; an error where its name does not say what it is, or it is a workbook of somebody else."""
-    if path is None:
-        return []
-    if path.suffix.lower() not in TABLES:
-        raise OutputError(f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file by its kind.")
-    if is_workbook(path):
-        refuse_foreign(path)
-    return [path]
+from spectral_irt.cli.options import Call, Files, FilesIfAny, Reading, output_at, own
+from spectral_irt.cli.terminal import Mode
 
 
 def score(
@@ -91,74 +38,19 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
-    how, draws = abilities.ability
-    if abilities.seed is not None and how != "pv":
-        raise OptionError(IDLE_SEED)
-    if (bank / SHORTLIST).is_file():
-        refused = {"--ability": None if how == "wle" else how, "--population": population}
-        refused["--ignore-unknown"] = "" if ignore_unknown else None
-        if unfit := [name for name, value in refused.items() if value is not None]:
-            raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
-        score_models(files, reading, call, bank / SHORTLIST, output, mode)
-        return
-    if population is not None and how not in ("eap", "pv"):
-        raise OptionError(f"--population is for --ability eap and pv; --ability {how} needs none. Leave it out.")
-    prior = None if population is None else mean_and_sd(population, "--population", "0.5,1.2")
-    stale: list[Path] = []
-    if output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
-        targets = _place_of_table(output)
-    else:
-        targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
-    known = Bank.load(bank)
-    with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
-        with Progress() as progress:
-            responses = reading.read_for_bank(known, files, progress, call)
-            progress.say("abilities")
-            drawn = {"draws": draws or 5, "seed": abilities.seed or 0}
-            found = score_with(known, responses, how, population=prior, ignore_unknown=ignore_unknown, **drawn)
+    from spectral_irt.cli.bank_work import score_people
 
-        def record() -> dict[str, Any]:
-            persons = persons_record(found.persons, how)
-            told = {
-                "outputs": [target.name for target in targets],
-                "bank": {"folder": str(bank), "items": known.n_items, "persons": known.n_persons},
-                **_input(files, reading, responses),
-                "scale": None if known.scale.is_logits else asdict(known.scale),
-                "population": None if found.population is None else asdict(found.population),
-                "persons": {**persons, **({"plausible_values": drawn} if how == "pv" else {})},
-                "reliability": None if found.reliability is None else found.reliability.to_dict(),
-            }
-            return whole_record(told, found.findings)
-
-        for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
-                if target.suffix.lower() == ".json":
-                    write_json(draft, record())
-                else:
-                    write_table(draft, target, "persons", found.persons)
-    mode.end(partial(_show_scores, known, bank, responses, found, targets), record, found.findings)
-
-
-def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, targets: list[Path]) -> None:
-    out = console()
-    show_source(out, responses)
-    binary = responses.thresholds.binary
-    words = TEST if binary else QUESTIONNAIRE
-    say(out, person_table(found.persons, out.width, whole=out.whole, points=not binary, words=words))
-    say(out)
-    what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
-    lines = [] if found.reliability is None else [("people", words(people(found.reliability)))]
-    lines.append(("bank", what))
-    if found.population is not None:
-        prior = found.population
-        whose = f"estimated from {prior.persons:,} people" if prior.persons else "as given"
-        lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {whose}"))
-    show_lines(out, lines)
-    if found.findings:
-        say(out)
-        show_findings(out, found.findings)
-    say(out)
-    say_written(targets, "add -o FILE for all people.")
+    score_people(
+        files,
+        reading,
+        abilities,
+        mode,
+        call,
+        bank=bank,
+        output=output,
+        population=population,
+        ignore_unknown=ignore_unknown,
+    )
 
 
 def update(
@@ -189,190 +81,9 @@ def update(
       spectral-irt update mybank log/*.parquet -o mybank-new
       spectral-irt update mybank --undo
     """
-    if undo or history:
-        flag = "--undo" if undo else "--history"
-        besides = {"FILE": bool(files), "-o": output is not None, "--history": undo and history}
-        besides |= {f"--{name.replace('_', '-')}": True for name in changed_options(reading)}
-        for name, given in besides.items():
-            if given:
-                raise OptionError(f"{flag} is about the bank alone; leave out {name}.")
-        if undo:
-            _undo(bank, mode)
-        else:
-            _history(bank, mode)
-        return
-    if not files:
-        raise OptionError("update needs the files with the new answers, or --undo or --history.")
-    place = bank if output is None else output
-    if output is not None:
-        is_bank(output)  # an error where no bank can be saved
-    refuse_inputs([place], reading.inputs(files))
-    before = Bank.load(bank)
-    with Progress() as progress:
-        responses = reading.read_for_bank(before, files, progress, call)
-        while True:
-            progress.say("updating the bank")
-            after, drift = updated(before, responses, repeats=repeats, threads=call.threads)
-            changed = after is not before
-            held_back = mode.strict and bool(drift.drifted.any())
-            if held_back or (not changed and output is None):
-                break
-            try:
-                after.save(place, tell=progress.say)
-                break
-            except StaleBankError:  # another update was quicker: ours comes after it
-                progress.say("the bank has changed meanwhile; reading it again")
-                before = Bank.load(bank)
-    done = Update(before, after, responses, drift, place, held_back)
+    from spectral_irt.cli.bank_work import update_bank
 
-    def record() -> dict[str, Any]:
-        about = {"folder": str(place), "changed": changed and not held_back, **_sizes(before, after)}
-        compared = {"drifted": drift.records(), "moved": done.moved_records()}
-        return {"bank": about, **compared, **_input(files, reading, responses)}
-
-    mode.end(partial(_show_update, done), record, done.findings)
-
-
-@dataclass(frozen=True, eq=False)
-class Update:
-    """A bank before and after new responses; how far these put its items from where it had them; where it goes, and
-    whether it was held back."""
-
-    before: Bank
-    after: Bank
-    responses: Responses
-    drift: Drift
-    place: Path
-    held_back: bool
-
-    @property
-    def findings(self) -> list[Finding]:
-        """What reading and updating had to say that was not known of the bank before."""
-        findings = [*self.responses.notes]
-        for finding in self.after.findings:
-            if finding.code == DRIFTED and self.held_back:
-                findings.append(replace(finding, sentence=f"{finding.sentence} The bank is unchanged (--strict)."))
-            elif finding not in self.before.findings:
-                findings.append(finding)
-        return findings
-
-    @cached_property
-    def moved(self) -> Floats:
-        """How far each item of the bank goes."""
-        return self.after.difficulty[: self.before.n_items] - self.before.difficulty
-
-    @cached_property
-    def moved_most(self) -> Ints:
-        """The items that move most, farthest first."""
-        size = np.nan_to_num(np.abs(self.moved))
-        order = np.argsort(-size, kind="stable")[:MOVED]
-        return order[size[order] > 0]
-
-    def moved_records(self) -> list[dict[str, Any]]:
-        """These as data."""
-        return [
-            {
-                "item": self.before.items.item(k),
-                "before": self.before.difficulty[k],
-                "se_before": self.before.se[k],
-                "after": self.after.difficulty[k],
-                "se_after": self.after.se[k],
-                "moved": self.moved[k],
-            }
-            for k in self.moved_most.tolist()
-        ]
-
-
-def _sizes(before: Bank, after: Bank) -> dict[str, dict[str, int]]:
-    """How much there is in a bank, before and after."""
-    return {
-        name: {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())}
-        for name, bank in (("before", before), ("after", after))
-    }
-
-
-def _content(bank: Bank) -> str:
-    """How much there is in a bank, in words."""
-    return f"{int(bank.n.sum()):,} answers of {bank.n_persons:,} people to {bank.n_items:,} items"
-
-
-def _show_update(done: Update) -> None:
-    out = console()
-    before, after, place = done.before, done.after, done.place
-    show_source(out, done.responses)
-    if after is before:
-        words = ("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already.")
-        say(out, Text.assemble(*words))
-        return
-    order = done.moved_most
-    if len(order):
-        heads = ["moved most", "before", "se", "after", "se", "moved"]
-        values = (before.difficulty, before.se, after.difficulty, after.se, done.moved)
-        columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in column[order]] for column in values)]
-        say(out, plain_table(heads, columns, out.width, whole=out.whole))
-        say(out)
-    lines = [("before", _content(before)), ("after", _content(after))]
-    old_se, new_se = before.se, after.se[: before.n_items]
-    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.calibration.anchored
-    if known.any():
-        lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
-    show_lines(out, lines)
-    if done.findings:
-        say(out)
-        show_findings(out, done.findings)
-    say(out)
-    if done.held_back:
-        say(out, Text("Nothing was written: the bank is as it was."))
-    else:
-        say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
-
-
-def _undo(folder: Path, mode: Mode) -> None:
-    """`update --undo`: the bank before its last load."""
-    with Progress() as progress:
-        before, after = undo_load(folder, tell=progress.say)
-    undone = before.data[len(after.data) :]
-
-    def show() -> None:
-        out = console()
-        for load in undone:
-            say(out, Text(f"Undone: {printable(load.source)}, {_size_of_load(load)}."))
-        words = ("The bank in ", (printable(folder), "bold"), f" is as it was before: {_content(after)}.")
-        say(out, Text.assemble(*words))
-
-    def record() -> dict[str, Any]:
-        about = {"folder": str(folder), "changed": True, **_sizes(before, after)}
-        return {"bank": about, "undone": [asdict(load) for load in undone]}
-
-    mode.end(show, record)
-
-
-def _history(folder: Path, mode: Mode) -> None:
-    """`update --history`: the loads of the bank."""
-    bank = Bank.load(folder)
-
-    def show() -> None:
-        out = console()
-        heads = ["load", "people", "items", "answers", "by", "checksum"]
-        columns = [
-            [printable(load.source) for load in bank.data],
-            *([f"{getattr(load, name):,}" for load in bank.data] for name in ("persons", "items", "responses")),
-            [load.how for load in bank.data],
-            [load.digest.removeprefix("sha256:")[:12] for load in bank.data],
-        ]
-        say(out, plain_table(heads, columns, out.width, whole=out.whole))
-        say(out)
-        say(out, Text.assemble((printable(folder), "bold"), f": {_content(bank)}."))
-
-    def record() -> dict[str, Any]:
-        about = {"folder": str(folder), "changed": False, "items": bank.n_items, "persons": bank.n_persons}
-        return {"bank": {**about, "responses": int(bank.n.sum())}, "loads": [asdict(load) for load in bank.data]}
-
-    mode.end(show, record)
-
-
-def _size_of_load(load: DataSet) -> str:
-    return f"{load.responses:,} answers of {load.persons:,} people to {load.items:,} items, by {load.how}"
+    update_bank(bank, files or [], reading, mode, call, output=output, repeats=repeats, undo=undo, history=history)
 
 
 def link(
@@ -401,73 +112,6 @@ def link(
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024
       spectral-irt link form_a form_b --equate equating.csv
     """
-    if output is not None:
-        is_bank(output)  # an error where no bank can be saved
-    named = [*_place_of_table(common_items), *_place_of_table(equate)]
-    first, second = Bank.load(a), Bank.load(b)
-    found = first.link(second, method)
-    scores = None if equate is None else equate_banks(first, second, method, linked=found)
-    tables = [("common items", found.columns())] if common_items is not None else []
-    tables += [("equating", scores.columns())] if scores is not None else []
-    folders = [] if output is None else [output]
+    from spectral_irt.cli.bank_work import link_banks
 
-    def save() -> None:
-        for folder in folders:
-            save_bank(found.apply(second), folder)
-
-    with all_or_nothing(named, inputs=[a, b], folders=folders, last=save) as drafts:
-        for draft, path, (name, columns) in zip(drafts, named, tables, strict=True):
-            with naming(path):
-                write_table(draft, path, name, columns)
-    outputs = [*folders, *named]
-
-    def record() -> dict[str, Any]:
-        names = ("method", "shift", "shift_se", "link_error", "statistic", "df", "p", "excess")
-        told = {name: getattr(found, name) for name in names}
-        banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": list(found.drifted)}
-        return {**banks, **told, "outputs": list(map(str, outputs))}
-
-    def show() -> None:
-        _show_link(found, ((a, first), (b, second)), scores)
-        say_written(outputs, "add -o DIR for B on A's scale, or --common-items FILE for the common items.")
-
-    mode.end(show, record, [found.finding])
-
-
-def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equating | None) -> None:
-    out = console()
-    order = np.lexsort((-np.abs(found.difference), ~found.drift))[:COMMON]
-    heads = ["item", "in A", "in B", "difference", "se", "robust z", ""]
-    values = (found.difficulty_a, found.difficulty_b, found.difference, found.se, found.robust_z)
-    columns: list[list[Any]] = [
-        found.item[order].tolist(),
-        *([f"{x:z.2f}" for x in column[order]] for column in values),
-        [f"harder in {'B' if found.difference[k] > 0 else 'A'}" if found.drift[k] else "" for k in order],
-    ]
-    say(out, plain_table(heads, columns, out.width, whole=out.whole))
-    if (more := len(found.item) - len(order)) > 0:
-        say(out, Text(f"and {more:,} more that moved less; --common-items FILE has all", style="dim"))
-    say(out)
-    lines = [
-        (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
-        for name, (folder, bank) in zip("AB", banks, strict=True)
-    ]
-    told, drifted = told_errors(found.basis), found.drifted
-    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
-    drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
-    drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
-    lines += [
-        ("link", f"A = B {found.shift:+z.3f} logits (se {found.shift_se:.3f}), {found.method}"),
-        ("drift", drift),
-        ("agreement", found.agreement),
-        ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
-    ]
-    if scores is not None:  # one score in the middle, as an example
-        middle, (most_a, most_b) = len(scores.scores[0]) // 2, (len(each) - 1 for each in scores.scores)
-        se = scores.se[0][middle]
-        error = f" (se {se:.2f})" if se == se else ""
-        equated = f"{middle:,} of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
-        lines.append(("equating", equated))
-    lines += [("warning", found.doubtful)] if found.doubtful else []
-    show_lines(out, lines)
-    say(out)
+    link_banks(a, b, mode, output=output, method=method, common_items=common_items, equate=equate)

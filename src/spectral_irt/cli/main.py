@@ -224,15 +224,16 @@ def fit_options() -> list[Any]:
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code. No exception leaves but of a terminal that cannot be used."""
     written.clear()
-    values = options_of_values(args)
-    debug = any(word == "--debug" and k not in values for k, word in enumerate(args))
-    args = [word for k, word in enumerate(args) if word != "--debug" or k in values]
+    debug = False
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
     if not os.environ.get("COLUMNS", "1").strip("0 "):
         del os.environ["COLUMNS"]  # 0 means that the width is not known
     try:
+        values = options_of_values(args)
+        debug = any(word == "--debug" and k not in values for k, word in enumerate(args))
+        args = [word for k, word in enumerate(args) if word != "--debug" or k in values]
         with warnings.catch_warnings():
             warnings.showwarning = partial(show_warning, debug)
             return _do(args)
