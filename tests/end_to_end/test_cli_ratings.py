@@ -150,6 +150,21 @@ def test_a_facet_with_the_name_of_other_results_is_refused_by_name(cli, name):
     cli.refused(f"fit r.csv --facet {name} -o out", f"the facet {name!r}", "rename it")
 
 
+def test_nothing_is_skipped_of_ratings_where_nothing_is_to_be(cli):
+    table_of_ratings("rater")
+    cli.ok("fit r.csv --facet rater -o expected")
+    cli.ok("fit r.csv --facet rater --skip none -o out")
+    for name in ("rater.csv", "items.csv", "persons.csv"):
+        assert Path("out", name).read_bytes() == Path("expected", name).read_bytes()
+
+
+def test_a_file_of_groups_beside_ratings_has_a_table_of_its_own(cli):
+    table_of_ratings("rater")
+    Path("people.csv").write_text("person,sex\n" + "".join(f"p{k},{'mf'[k % 2]}\n" for k in range(30)))
+    cli.ok("fit r.csv --facet rater --group sex --group-file people.csv -o out")
+    assert pl.read_csv("out/rater_sex.csv").columns[:2] == ["rater", "group"]
+
+
 def test_a_facet_named_twice_is_refused(cli):
     table_of_ratings("rater")
     cli.refused("fit r.csv --facet rater --facet rater", "names the column 'rater' twice")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,9 +21,10 @@ from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.persons.align import in_categories_of
-from spectral_irt.tables import unguarded
 from spectral_irt.text import listed
-from spectral_irt.xlsx import WORKBOOK
+
+if TYPE_CHECKING:
+    from spectral_irt.reading.frame import Table
 
 FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale
 
@@ -48,10 +48,11 @@ def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anc
 def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
-    A folder is a bank; any other path is a CSV file, or a workbook (its sheet "items", or its only one), with columns
-    `item` and `difficulty`, or `item`, `category` and `threshold` (and `se`, if it has one), in logits: `items.csv` and
-    `thresholds.csv` of a fit will do. Where a status is known (bank, fit, or a column `status`), only items with the
-    status "ok" or "anchored" are anchors: the others rest on the prior, or are on another scale.
+    A folder is a bank; any other path is a table, in any format that is read (of a workbook the sheet "items", or the
+    only one), with columns `item` and `difficulty`, or `item`, `category` and `threshold` (and `se`, if it has one), in
+    logits: `items.csv` and `thresholds.csv` of a fit will do. Where a status is known (bank, fit, or a column
+    `status`), only items with the status "ok" or "anchored" are anchors: the others rest on the prior, or are on
+    another scale.
     """
     if isinstance(anchors, Anchors):
         return anchors
@@ -94,45 +95,40 @@ def _is_number(value: Any) -> bool:
         return False
 
 
+class _Row(NamedTuple):
+    """A line of a table of anchors, as text."""
+
+    number: int
+    item: str
+    value: str  # the difficulty, or a threshold
+    category: str
+    se: str
+    status: str
+
+
 def _read(path: Path) -> Anchors:
-    """Anchors from a CSV file with a heading, or a sheet like that."""
-    try:
-        if path.suffix.lower() == WORKBOOK:
-            rows = _rows_of_workbook(path)
-        else:
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = [{**row, "item": unguarded(row.get("item") or "")} for row in csv.DictReader(file)]
-    except OSError as error:
-        raise ReadError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{str(path)!r} is not a CSV file in UTF-8: {error}.") from error
-    heads = set(rows[0]) if rows else set()
-    several = {"item", "category", "threshold"} <= heads
-    if not several and not {"item", "difficulty"} <= heads:
-        has = f"it has {listed(rows[0])}" if rows else "it is empty"
-        raise ReadError(
-            f"{str(path)!r} needs a heading with the columns item and difficulty, or item, category and threshold; "
-            f"{has}."
-        )
-    column = "threshold" if several else "difficulty"
+    """Anchors from a table: any kind of file that is read."""
+    from spectral_irt.reading.formats import read_one
+
+    column, rows = read_one(str(path), "a table of anchors", _rows, sheet_option="anchors", sheet=_sheet(path))
     values: dict[str, dict[int, tuple[float, float]]] = {}
     clash: list[str] = []
     left_out: dict[str, None] = {}
-    for number, row in enumerate(rows, start=2):
-        label, text, category = row["item"] or "", str(row[column] or "").strip(), row["category"] if several else 1
-        if not text:
+    for row in rows:
+        if not row.value:
             continue  # an item without an estimate anchors nothing
-        if not _is_number(text):
-            raise ReadError(f"{str(path)!r}, line {number}: the {column} of item {label!r} is {text!r}, no number.")
-        if not (_is_number(category) and float(category) == int(float(category)) >= 1):
-            raise ReadError(f"{str(path)!r}, line {number}: the category of item {label!r} is {category!r}.")
-        if row.get("status") and row["status"] not in MEASURED:
-            left_out[label] = None
+        where = f"{str(path)!r}, row {row.number}"
+        if not _is_number(row.value):
+            raise ReadError(f"{where}: the {column} of item {row.item!r} is {row.value!r}, no number.")
+        if not (_is_number(row.category) and float(row.category) == int(float(row.category)) >= 1):
+            raise ReadError(f"{where}: the category of item {row.item!r} is {row.category!r}.")
+        if row.status and row.status not in MEASURED:
+            left_out[row.item] = None
             continue
-        se = row.get("se") or ""
-        one = (float(text), float(se) if _is_number(se) else np.nan)
-        if values.setdefault(label, {}).setdefault(int(float(category)), one)[0] != one[0]:
-            clash.append(label)
+        threshold = float(row.value), float(row.se) if _is_number(row.se) else np.nan
+        of_item = values.setdefault(row.item, {})
+        if of_item.setdefault(int(float(row.category)), threshold)[0] != threshold[0]:
+            clash.append(row.item)
     if clash:
         raise OptionError(
             f"{str(path)!r} gives {listed(dict.fromkeys(clash))} more than once, with different difficulties. Keep one "
@@ -148,15 +144,45 @@ def _read(path: Path) -> Anchors:
     return _checked(replace(found, left_out=label_array(list(left_out)), layout=layout))
 
 
-def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:
-    """The rows of the sheet "items", as a fit writes it, or of the only sheet."""
+def _sheet(path: Path) -> str | None:
+    """The sheet "items" of a workbook, as a fit writes it; None for the only one, and for other files."""
     from spectral_irt.reading.excel import sheet_names
-    from spectral_irt.reading.formats import find_files, open_table
+    from spectral_irt.reading.formats import find_files
 
-    [file] = find_files(path)
-    table = open_table(replace(file, sheet="items" if "items" in sheet_names(file) else None))
-    frames = [frame for frame, _ in table.pieces(range(len(table.columns)))]
-    return [dict(zip(table.columns, row, strict=True)) for frame in frames for row in frame.iter_rows()]
+    [file, *_] = find_files(str(path))
+    return "items" if file.family == "workbook" and "items" in sheet_names(file) else None
+
+
+def _rows(table: Table) -> tuple[str, list[_Row]]:
+    """Whether a table has a column of thresholds or of difficulties, by name, in capitals or not; and its rows."""
+    from spectral_irt.reading.columns import plain
+    from spectral_irt.reading.frame import plain_labels
+
+    place = {plain(name): k for k, name in enumerate(table.columns)}
+    several = {"item", "category", "threshold"} <= set(place)
+    if not several and not {"item", "difficulty"} <= set(place):
+        raise ReadError(
+            f"{table.name} needs a heading with the columns item and difficulty, or item, category and threshold; it "
+            f"has {listed(table.columns)}."
+        )
+    column = "threshold" if several else "difficulty"
+    frame = table.whole()
+
+    def texts(name: str, otherwise: str = "") -> list[str]:
+        if name not in place:
+            return [otherwise] * frame.height
+        labels = plain_labels(frame.to_series(place[name]), text=True, name=table.where(place[name]))
+        return labels.fill_null("").to_list()
+
+    numbers = range(table.rows_above + 1, table.rows_above + 1 + frame.height)
+    value, se = (list(map(_with_point, texts(name))) for name in (column, "se"))
+    columns = (texts("item"), value, texts("category") if several else ["1"] * frame.height, se, texts("status"))
+    return column, [_Row(*row) for row in zip(numbers, *columns, strict=True)]
+
+
+def _with_point(text: str) -> str:
+    """A number with a decimal point: logits have no thousands that a comma could part."""
+    return text.strip().replace(",", ".")
 
 
 def _checked(anchors: Anchors) -> Anchors:

@@ -276,6 +276,8 @@ class FitJob:
         """Which parts of the analysis were asked for, or go without saying."""
         results, by = self.results, self.method.population_by
         persons, fit, (sets, sample) = results.skip.get("persons"), results.skip.get("fit"), results.bootstrap
+        if study.facets:
+            fit = None  # of ratings, the tables of items and raters have it anyway
         (top, rank_by), (cuts, raw) = results.rank, results.cut
         compared, described = {}, {}
         for name, values in of.items():

@@ -167,6 +167,9 @@ def state_of(file: File) -> tuple[int, int] | None:
     return None
 
 
+STANDARD_INPUT = ("-", "/dev/stdin")
+
+
 def expand(path: Any) -> list[File]:
     """The files that a path means; of a folder, those whose names end like files that are read."""
     if isinstance(path, File):
@@ -175,7 +178,7 @@ def expand(path: Any) -> list[File]:
         text = os.fsdecode(os.path.expanduser(os.fspath(path)))
     except TypeError:
         raise ReadError(f"expected the path of a file, not {type(path).__name__}.") from None
-    if text == "-":
+    if text in STANDARD_INPUT:
         return [replace(recognize(_standard_input()), name="standard input")]
     if "://" in text:
         return _at_address(text)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CATEGORIES = frozenset({
     "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
     "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
-    "finished",
+    "finished", "female", "male",
 })
 # Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
 MEASURES = frozenset({

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from changed_bank import bank_of
 from drawn import drawn
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
-from spectral_irt.bank.anchors import Anchors
+from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
 from spectral_irt.inference.joint_errors import JointErrors
@@ -111,13 +112,27 @@ def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path):
     assert fit.anchor_se_[0] == 0.1
 
 
+def test_anchors_are_read_like_any_table(tmp_path):
+    expected = as_anchors({"q1": -0.125, "q2": 1.5, "007": 0.25})
+    table = pl.DataFrame({"item": expected.items.tolist(), "difficulty": expected.thresholds})
+    table.write_parquet(tmp_path / "a.parquet")
+    table.write_ndjson(tmp_path / "a.jsonl")
+    table.write_csv(tmp_path / "a.tsv", separator="\t")
+    table.write_excel(tmp_path / "a.xlsx")
+    (tmp_path / "a.csv").write_text("Item;Difficulty\nq1;-0,125\nq2;1,5\n007;0,25\n", encoding="utf-16")
+    for name in ("a.parquet", "a.jsonl", "a.tsv", "a.xlsx", "a.csv"):
+        found = as_anchors(tmp_path / name)
+        assert found.items.tolist() == expected.items.tolist(), name
+        np.testing.assert_array_equal(found.thresholds, expected.thresholds)
+
+
 @pytest.mark.parametrize(
     ("anchors", "error", "words"),
     [
         ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once, with different difficulties"),
-        ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard', no number"),
+        ("item,difficulty\n1,hard\n", ReadError, "row 1.*'hard', no number"),
         ("item,b\n1,0.5\n", ReadError, "needs a heading with the columns item and difficulty, .* it has 'item', 'b'"),
-        ("", ReadError, "it is empty"),
+        ("", ReadError, "is empty"),
         ("item,difficulty\n1,500\n", OptionError, "logits"),
         ("item,difficulty\n1,49\n2,-49\n", OptionError, "beyond 20 logits"),
         ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items .*is among the anchors.*'q1', 'q2'"),

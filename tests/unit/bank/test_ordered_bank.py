@@ -157,7 +157,7 @@ def test_anchors_of_a_bank_and_of_a_table(bank, tmp_path):
         true = np.array([1.0, 2.0]) - np.mean([np.mean(each) for each in THRESHOLDS])
         # Anchors have errors of their own.
         assert np.abs((fit.thresholds_[-2:] - true) / np.hypot(fit.threshold_se_[-2:], bank.se.mean())).max() < 4
-    for row, error, words in (("1,x", ReadError, "line 2: .* 'q1' is 'x'"), ("2,0.5", OptionError, "without gaps")):
+    for row, error, words in (("1,x", ReadError, "row 1: .* 'q1' is 'x'"), ("2,0.5", OptionError, "without gaps")):
         (tmp_path / "bad.csv").write_text(f"item,category,threshold\nq1,{row}\n")
         with pytest.raises(error, match=words):
             as_anchors(tmp_path / "bad.csv")

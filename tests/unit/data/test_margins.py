@@ -1,6 +1,7 @@
 """Data at the margins: labels that look alike, tables beside the answers, rows of sums, options that say nothing."""
 
 import gc
+import io
 import json
 import warnings
 
@@ -140,6 +141,17 @@ def test_an_attribute_of_prompts_may_be_0_everywhere(tmp_path):
     pl.DataFrame({"prompt": [f"p{k}" for k in range(12)], "kind": [0] * 12}).write_parquet(tmp_path / "p.parquet")
     board = si.Leaderboard.read(tmp_path / "a.csv", by="kind", prompts=tmp_path / "p.parquet")
     assert board is not None
+
+
+def test_columns_named_after_one_sex_are_no_items(tmp_path):
+    text = "id,female,q1,q2,q3\na,1,1,0,1\nb,0,0,1,1\nc,1,1,1,0\nd,0,1,0,0\n"
+    assert read_text(tmp_path, text).items.tolist() == ["q1", "q2", "q3"]
+
+
+def test_the_path_of_standard_input_is_standard_input(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(b"person,q1,q2\nann,1,0\nbob,0,1\n"))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert read("/dev/stdin").n_responses == 4
 
 
 # Options.
