@@ -125,8 +125,8 @@ def wanted_parts(
     if study.facets:
         if fit or rest.get("top") is not None:
             raise OptionError(
-                "of ratings, the tables of items, persons and raters hold the fit of each, and there are no ranks; leave "
-                "out `fit=True` and `top`."
+                "of ratings, the tables of items, persons and raters hold the fit of each, and there are no ranks; "
+                "leave out `fit=True` and `top`."
             )
         return Parts(persons=True, fit=False, item_analysis=False, **({"scores": writing} | rest))
     by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
