@@ -158,9 +158,9 @@ def _rows(table: Table) -> tuple[str, list[_Row]]:
     from spectral_irt.reading.columns import plain
     from spectral_irt.reading.frame import plain_labels
 
-    place = {plain(name): k for k, name in enumerate(table.columns)}
-    several = {"item", "category", "threshold"} <= set(place)
-    if not several and not {"item", "difficulty"} <= set(place):
+    names = list(map(plain, table.columns))
+    several = {"item", "category", "threshold"} <= set(names)
+    if not several and not {"item", "difficulty"} <= set(names):
         raise ReadError(
             f"{table.name} needs a heading with the columns item and difficulty, or item, category and threshold; it "
             f"has {listed(table.columns)}."
@@ -168,10 +168,11 @@ def _rows(table: Table) -> tuple[str, list[_Row]]:
     column = "threshold" if several else "difficulty"
     frame = table.whole()
 
-    def texts(name: str, otherwise: str = "") -> list[str]:
-        if name not in place:
-            return [otherwise] * frame.height
-        labels = plain_labels(frame.to_series(place[name]), text=True, name=table.where(place[name]))
+    def texts(name: str) -> list[str]:
+        if name not in names:
+            return [""] * frame.height
+        k = names.index(name)
+        labels = plain_labels(frame.to_series(k), text=True, name=table.where(k))
         return labels.fill_null("").to_list()
 
     numbers = range(table.rows_above + 1, table.rows_above + 1 + frame.height)
