@@ -286,7 +286,8 @@ class Posterior:
         if layout.binary:
             known, chosen = np.where(self.fixed, CERTAIN, data), data > 1e-12
             d = self.location.deviation(self.beta)
-            return renewed_precision(d[chosen], known[chosen], share[chosen], self.precisions[0]), 0.0
+            fade = self.location.fade[chosen]
+            return renewed_precision(d[chosen], known[chosen], share[chosen], self.precisions[0], fade), 0.0
         own = blocks_of(self.kept.information, layout) + (self.answers.own if self.answers else 0.0)
         sure = self.fixed & (data > 1e-12)
         own[layout.item[sure], layout.level[sure] - 1, layout.level[sure] - 1] = CERTAIN

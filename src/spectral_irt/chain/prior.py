@@ -152,12 +152,14 @@ def enough_is_known(information: Floats, noun: str = "item") -> Regularization:
     return Regularization("none", f"{reason}; the least information is {information.min():.0f}")
 
 
-def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
+def prior_precision(beta: Floats, information: Floats, alpha: float, fade: Floats | float = 1.0) -> float:
     """One empirical-Bayes step for the precision of the difficulties (docs/explanation/newton.md).
 
-    alpha = (sum_i gamma_i + 2) / (sum_i beta_i^2 + 2) with gamma_i = information_i / (information_i + alpha), the share
-    of each estimate that the data determine (MacKay 1992). The twos are two imaginary items of spread 1: a handful of
-    items that happen to look alike must not pass for proof that all items are alike.
+    alpha = (sum_i s_i gamma_i + 2) / (sum_i s_i beta_i^2 + 2) with gamma_i = information_i / (information_i + alpha),
+    the share of each estimate that the data determine (MacKay 1992). The twos are two imaginary items of spread 1: a
+    handful of items that happen to look alike must not pass for proof that all items are alike. `fade` is s_i, how
+    much the prior counts for each item: an item that it does not act on does not tell how far out those lie that it
+    acts on.
 
     What is known of an item with few answers is not normal, so E(beta^2) has terms from the third and fourth derivative
     of the log-likelihood, with information that falls off as a normal density of variance 2.89 + 1: without them alpha
@@ -168,11 +170,17 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     third = information * np.clip(far, -1, 1)
     fourth = information * np.maximum(1 / (LOGISTIC_VARIANCE + 1) - far**2, -1)
     beyond = beta * third * variance**2 + fourth * variance**3 / 2 + 1.25 * third**2 * variance**4
-    return precision_step(np.sum(information * variance - alpha * beyond), beta, information)
+    share = np.sum(fade * (information * variance - alpha * beyond))
+    return precision_step(share, np.sum(fade * beta**2), least_precision(beta, information))
 
 
-def precision_step(share: float, beta: Floats, information: Floats) -> float:
-    """(share + 2) / (sum_i beta_i^2 + 2), or the smallest precision that answers can speak for.
+def precision_step(share: float, squares: float, least: float) -> float:
+    """(share + 2) / (sum of squares + 2), or the smallest precision that answers can speak for."""
+    return float(max((max(share, 0.0) + IMAGINARY) / (squares + IMAGINARY), least))
+
+
+def least_precision(beta: Floats, information: Floats) -> float:
+    """The smallest precision that answers can speak for.
 
     Where hardly an item was answered both right and wrong, a wider prior moves the estimates farther out, which asks
     for a wider one. So 1 / alpha is at most the mean square of the difficulties that were measured (each counts
@@ -181,26 +189,30 @@ def precision_step(share: float, beta: Floats, information: Floats) -> float:
     counts = information / (information + 1)
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
-    step = (max(share, 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
-    return float(max(step, 1 / (measured + REACH**2)))
+    return float(1 / (measured + REACH**2))
 
 
-def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
+def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float, fade: Floats) -> float:
     """One step of empirical Bayes from these deviations.
 
-    alpha = (sum_i g_i + 2) / (sum_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each deviation
-    that the answers determine (MacKay 1992); the twos and a bound of 1 / alpha are those of `prior_precision`.
+    alpha = (sum_i s_i g_i + 2) / (sum_i s_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each
+    deviation that the answers determine (MacKay 1992), and `fade` s_i; the twos and a bound of 1 / alpha are those of
+    `prior_precision`. Items with little information are those far from their people, the more so where people were
+    given items near to them: the others, on which the prior does not act, would say that all items lie near.
 
     E d^2 under the prior and the answers, of which d is the most likely value, is integrated. An item's answers are
     taken for those of people of one ability: log-likelihood -r u - n log(1 - p + p exp(-u)) where the item is harder by
     u, with n by its information, and r = n p - alpha d, such that d is the most likely value.
     """
+    least = least_precision(d, information)
+    acts = fade > 0
+    d, information, share, fade = d[acts], information[acts], share[acts], fade[acts]
     p = np.clip(share, 1e-3, 1 - 1e-3)
     n = information / (p * (1 - p))
     u = _NODES[:, None] / np.sqrt(information + alpha)
     weight = np.exp(-n * (p * u + np.log(1 - p + p * np.exp(-u))) - alpha / 2 * u * u)
     beyond = np.sum(weight * u * (2 * d + u), axis=0) / weight.sum(axis=0)  # E d^2 - d^2
-    return precision_step(np.sum(1 - alpha * beyond), d, information)
+    return precision_step(np.sum(fade * (1 - alpha * beyond)), np.sum(fade * d**2), least)
 
 
 def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
@@ -222,6 +234,15 @@ def precision_of(values: Floats, information: Floats) -> float:
     for _ in range(SETTLING):
         alpha = prior_precision(away * information / (information + alpha), information, alpha)
     return alpha
+
+
+def precision_of_some(beta: Floats, information: Floats, alpha: float, fade: Floats) -> float:
+    """The precision of those that a prior acts on, where all values were estimated under one of precision alpha."""
+    some = alpha
+    for _ in range(SETTLING):
+        values = beta * (information + alpha) / (information + some)  # about what they are under the other prior
+        some = prior_precision(values, information, some, fade)
+    return some
 
 
 def check_strength(name: str, value: float, other: str = "") -> None:
@@ -408,11 +429,16 @@ class Prior:
 
         `own` are the items' blocks of the information, `share` is the share of people who pass each threshold.
         """
+        if self.layout.binary and self.location:
+            deviation = self.location.deviation(beta)
+            alpha = renewed_precision(deviation, own[:, 0, 0], share, self.location.alpha, self.location.fade)
+            return replace(self, location=replace(self.location, alpha=alpha))
+        return self._renewed_of_several(beta, own)
+
+    def _renewed_of_several(self, beta: Floats, own: Floats) -> Prior:
+        """The same where items have several thresholds: one precision for locations, one for offsets."""
         layout, location = self.layout, self.location
-        if layout.binary and location:
-            alpha = renewed_precision(location.deviation(beta), own[:, 0, 0], share, location.alpha)
-            return replace(self, location=replace(location, alpha=alpha))
-        several, alpha = layout.max_score > 1, location.alpha if location else 0.0
+        alpha = location.alpha if location else 0.0
         inside = layout.table(np.ones(layout.n_entries), 0.0)
         full = self._blocks(np.full(layout.n_items, alpha), np.ones(layout.n_entries))
         known = np.linalg.inv(own + full + np.eye(layout.widest) * (1 - inside)[:, None, :])
@@ -421,11 +447,16 @@ class Prior:
         trace = np.einsum("ikk->i", known) - around * layout.max_score  # of the offsets
         told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
         if location:
-            d, certain = location.deviation(self.average @ beta), np.clip(1 - alpha * around, 0.0, 1.0).sum()
-            location = replace(location, alpha=precision_step(certain, d, told))
-        t, degrees = self.deviation(beta), (layout.max_score - 1).astype(float)
-        certain = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
-        return replace(self, location=location, alpha=precision_step(certain, t, told[layout.item]))
+            d = location.deviation(self.average @ beta)
+            certain = np.sum(location.fade * np.clip(1 - alpha * around, 0.0, 1.0))
+            squares = np.sum(location.fade * d**2)
+            location = replace(location, alpha=precision_step(certain, squares, least_precision(d, told)))
+        # Nobody is given items by how their thresholds lie around them: all thresholds tell how far offsets spread.
+        t = self.deviation(beta)
+        degrees = (layout.max_score - 1).astype(float)
+        certain = np.sum(np.clip(degrees - self.alpha * trace, 0.0, degrees))
+        least = least_precision(t, told[layout.item])
+        return replace(self, location=location, alpha=precision_step(certain, np.sum(t**2), least))
 
 
 def acted(

@@ -79,12 +79,14 @@ def subsets(directions: Floats) -> Ints:
 class Ridge:
     """A normal prior on the parameters of a design, each around the mean of its group: raters, thresholds of a level.
     Parameters of group -1 have none; `tied` are those that the data alone tie to the others; `alpha` is the precision
-    of each group, by empirical Bayes where `estimated`, `fade` how much it counts for each parameter, and `weight` that
-    of each in the mean of its group, from the first time that it is `renewed`."""
+    of each group, by empirical Bayes from those on which it acts where `estimated`; `fade` is how much it counts for
+    each parameter, which goes by the precision `of_all` values of its group; and `weight` is that of each in the mean
+    of its group, from the first time that it is `renewed`."""
 
     group: Ints
     tied: Mask
     alpha: Floats
+    of_all: Floats
     fade: Floats
     weight: Floats
     estimated: bool = True
@@ -94,7 +96,7 @@ class Ridge:
         """With this precision, or an estimated one."""
         inside = group >= 0
         alphas = np.where(np.bincount(group[inside]) > 1, 1.0 if alpha is None else alpha, 0.0)
-        return cls(group, tied, alphas, inside.astype(float), np.zeros(len(group)), alpha is None)
+        return cls(group, tied, alphas, alphas, inside.astype(float), np.zeros(len(group)), alpha is None)
 
     @cached_property
     def precision(self) -> Floats:
@@ -126,18 +128,30 @@ class Ridge:
         pull = sparse.diags_array(strength) @ deviation
         return pull - sparse.diags_array(self.weight) @ (self._members.T @ (self._members @ pull))
 
-    def renewed(self, eta: Floats, information: Floats) -> Ridge:
-        """With the precisions that these parameters speak for, and as much of the prior as they need."""
-        alpha, fade, weight = self.alpha.copy(), self.fade.copy(), self.weight.copy()
+    def renewed(self, eta: Floats, information: Floats, unknown: Floats) -> Ridge:
+        """With the precisions that these parameters speak for, and as much of the prior as they need.
+
+        `information` is that on each parameter given the others, by which the prior fades; `unknown` that where the
+        others are not known: a rater is compared with others who have few ratings, too, and what these leave open must
+        not pass for a spread of severities.
+        """
+        alpha = self.alpha.copy()
+        of_all = self.of_all.copy()
+        fade = self.fade.copy()
+        weight = self.weight.copy()
         for g in np.flatnonzero(alpha > 0):
             own = self.group == g
             told = information[own]
             share = told / (told + alpha[g])
             weight[own] = share / share.sum() if share.sum() > 0 else 1 / own.sum()
             if self.estimated:
-                alpha[g] = prior_precision(eta[own] - weight[own] @ eta[own], told, alpha[g])
-                fade[own] = fading(told, self.tied[own], alpha[g])
-        return replace(self, alpha=alpha, fade=fade, weight=weight)
+                deviation = eta[own] - weight[own] @ eta[own]
+                # Of values under as much of a prior as they have, those under all of it.
+                pulled = deviation * (unknown[own] + self.precision[own])
+                of_all[g] = prior_precision(pulled / (unknown[own] + of_all[g]), unknown[own], of_all[g])
+                fade[own] = fading(told, self.tied[own], of_all[g])
+                alpha[g] = prior_precision(pulled / (unknown[own] + alpha[g]), unknown[own], alpha[g], fade[own])
+        return replace(self, alpha=alpha, of_all=of_all, fade=fade, weight=weight)
 
     def distance(self, other: Ridge) -> float:
         """The largest difference of precisions, by their logarithm, of what they count, and of means."""

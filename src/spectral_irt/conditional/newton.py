@@ -227,6 +227,20 @@ class Newton:
         return inverse
 
     @cached_property
+    def _dense_inverse(self) -> Floats:
+        return self.dense_inverse()
+
+    @cached_property
+    def information(self) -> Floats:
+        """With a design, what the answers tell about each parameter where the others are not known; given the others
+        where these are too many."""
+        if len(self.eta) > DENSE_PARAMETERS:
+            return np.maximum(self.matrix.diagonal(), 0)
+        variance = np.diag(self._dense_inverse)
+        total = np.divide(1.0, variance, out=np.zeros(len(variance)), where=variance > 0)
+        return np.maximum(total - (self.ridge.precision if self.ridge else 0.0), 0)
+
+    @cached_property
     def inverse(self) -> Floats:
         """The inverses of the blocks; 0 for fixed thresholds and levels that an item does not have."""
         layout = self.point.layout
@@ -274,7 +288,7 @@ class Newton:
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
         """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored."""
         if self.design is not None and len(b) <= DENSE_PARAMETERS:
-            return self.dense_inverse() @ b
+            return self._dense_inverse @ b
         centered = self.fixed is None and self.design is None
         step, _ = conjugate_gradients(
             self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered
@@ -412,7 +426,7 @@ def _aimed(here: Newton, likelihood: Likelihood) -> tuple[Newton, Floats, float]
         step = here.solve(pulled, SOLVED if likelihood.fine or here.point.layout.binary else ROUGHLY)
         there = here.eta + here.limited(step)
         if settling and here.ridge:
-            ridge = here.ridge.renewed(there, here.matrix.diagonal())
+            ridge = here.ridge.renewed(there, here.matrix.diagonal(), here.information)
             renewed, change = replace(here, ridge=ridge), here.ridge.distance(ridge)
         elif settling and here.prior and here.prior.estimated:
             own = here.point.own

@@ -25,6 +25,7 @@ from spectral_irt.chain.prior import (
     fading,
     fading_of_both,
     plan_prior,
+    precision_of_some,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
 from spectral_irt.conditional.errors import (
@@ -211,10 +212,10 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     """The chain's thresholds, the precision of its prior, and how it was solved: not at all where all are anchored.
 
     Beside anchors they have their mean in each part of the data, and these are where they are.
-    Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those without
-    a prior in the Newton steps are let out again, which saves an evaluation where it takes time. With several
-    thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards do not
-    overshoot.
+    Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those with
+    less of a prior, or none, in the Newton steps are let out again, which saves an evaluation where it takes time.
+    With several thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards
+    do not overshoot.
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
@@ -232,9 +233,12 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     found = rounds.solve()
     beta, alpha = rounds.beta, rounds.plan.alpha
     if binary and tie.estimated and rest.n_responses > QUICK_ANSWERS:
-        told = rounds.information()
-        pull = (1 - fading(fit.information, fit.tied, alpha)) * alpha * beta
-        beta = beta + np.clip(np.divide(pull, told, out=np.zeros(len(beta)), where=told > 0), -FARTHEST, FARTHEST)
+        # Flow out of an item; what flows in is more by the prior's pull, and the information is between the two.
+        told = np.maximum(rounds.information() + alpha * beta / 2, 0.0)
+        fade = fading(fit.information, fit.tied, alpha)
+        left = fade * precision_of_some(beta, told, alpha, fade)  # of the pull on each
+        move = np.divide((alpha - left) * beta, told + left, out=np.zeros(len(beta)), where=told + left > 0)
+        beta = beta + np.clip(move, -FARTHEST, FARTHEST)
     if known is not None:
         beta = known.around(beta, fit.mask, fit.design.component)
     return beta, alpha if binary else plan.alpha, Solved(rounds.passes, found.method + NEWTON, found.contraction)

@@ -8,7 +8,7 @@ import pytest
 
 from dense import dense_pairs, pair_weight
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.chain.prior import IMAGINARY, REACH, prior_precision
+from spectral_irt.chain.prior import IMAGINARY, REACH, prior_precision, renewed_precision
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_steps import choose_method
 
@@ -116,6 +116,55 @@ def test_the_step_is_the_second_moment_of_the_posterior():
         share = prior_precision(np.array([mode]), np.array([information]), 1.0) * (mode**2 + IMAGINARY) - IMAGINARY
         # The plain 1 / (information + 1) is up to 35% off.
         assert 1 - share == pytest.approx(density @ grid**2 - mode**2, rel=0.025)
+
+
+def test_precision_is_learned_from_the_items_on_which_the_prior_acts():
+    """Against plain loops: items that count nothing do not count, and half an item counts half."""
+    rng = np.random.default_rng(2)
+    d, information = rng.normal(0, 0.3, 60), np.full(60, 40.0)
+    d[:4], information[:4] = [3.0, -3.4, 2.8, 2.0], [2.0, 1.5, 2.5, 4.5]
+    fade = np.where(np.arange(60) < 3, 1.0, 0.0)
+    fade[3] = 0.5
+    share = 1 / (1 + np.exp(d))
+    alpha = 0.4
+    found = renewed_precision(d, information, share, alpha, fade)
+    grid = np.linspace(-8, 8, 4001)
+    certain, squares = IMAGINARY, IMAGINARY
+    for k in range(4):
+        p = share[k]
+        n = information[k] / (p * (1 - p))
+        u = grid / np.sqrt(information[k] + alpha)
+        density = np.exp(-n * (p * u + np.log(1 - p + p * np.exp(-u))) - alpha / 2 * u**2)
+        second = density @ (d[k] + u) ** 2 / density.sum()
+        certain += fade[k] * (1 - alpha * (second - d[k] ** 2))
+        squares += fade[k] * d[k] ** 2
+    assert found == pytest.approx(certain / squares, rel=1e-3)
+    assert 1.4 < found**-0.5 < 3  # the others lie 0.3 logits from their people
+    assert renewed_precision(d, information, share, alpha, np.ones(60)) ** -0.5 < 1
+    plain = prior_precision(d, information, alpha, fade)
+    assert plain == pytest.approx(found, rel=0.2)
+    far = prior_precision(d[:4], information[:4], alpha, fade[:4])
+    assert plain == pytest.approx(far, rel=1e-9)
+
+
+def test_items_far_from_people_who_were_given_items_near_to_them_are_not_drawn_in():
+    """Two items of |difficulty| 3.5 with 20 answers among 40 that lie near their people; the prior's sd was 0.4."""
+    outward = []
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 7])
+        beta = np.append(rng.normal(0, 0.9, 40), [3.5, -3.5])
+        theta = rng.normal(0, 1, 600)
+        away = np.abs(beta - theta[:, None] + rng.normal(0, 0.5, (600, 42)))
+        away[:, 40:] = np.where(rng.random((600, 2)) < 20 / 600, 0.0, np.inf)
+        seen = np.argsort(np.argsort(away, axis=1), axis=1) < 12
+        table = np.where(seen, rng.random((600, 42)) < 1 / (1 + np.exp(beta - theta[:, None])), np.nan)
+        fit = SpectralRasch().fit(table)
+        truth = beta - beta.mean()
+        error = fit.difficulty_ - truth
+        outward += [error[40], -error[41]]
+        assert fit.calibration_.prior.sd > 0.7
+    # The error of a mean of 24 is about 0.15 logits; they were drawn in by a logit and more.
+    assert np.mean(outward) > -0.65
 
 
 @pytest.mark.slow
