@@ -70,9 +70,9 @@ def sampled(people: int, items: int, share: float, rng: Rng) -> Data:
     return answers(rng, beta, rng.normal(0, 1, people), rng.random((people, items)) < share)
 
 
-def near_ability(rng: Rng, people: int = 500, items: int = 60, each: int = 15) -> Data:
-    """Everybody answers the 15 of 60 items that lie nearest by a guess of their ability (sd 0.7)."""
-    beta, theta = rng.normal(0, 1, items), rng.normal(0, 1, people)
+def near_ability(rng: Rng, people: int = 500, each: int = 15, spread: float = 1.0, items: int = 60) -> Data:
+    """Everybody answers the `each` of 60 items that lie nearest by a guess of their ability (sd 0.7)."""
+    beta, theta = rng.normal(0, spread, items), rng.normal(0, 1, people)
     away = np.abs(beta - theta[:, None] + rng.normal(0, 0.7, (people, items)))
     seen = np.argsort(np.argsort(away, axis=1), axis=1) < each
     beta, table = answers(rng, beta, theta, seen)
@@ -89,9 +89,10 @@ DESIGNS: dict[str, Callable[[Rng], Data]] = {
     "thin_t3": partial(thin, "t with 3 degrees of freedom"),
     "random": partial(sampled, 400, 60, 0.2),
     "complete": partial(sampled, 150, 12, 1.1),
-    **{f"class{people}": partial(sampled, people, 20, 1.1) for people in (50, 100)},
+    **{f"class{people}": partial(sampled, people, 20, 1.1) for people in (30, 50, 100)},
     "quarter200": partial(sampled, 200, 40, 0.25),
     "near_ability": near_ability,
+    "near_ability_wide": partial(near_ability, people=1000, each=20, spread=1.5),
 }
 
 

@@ -1,6 +1,6 @@
 """Ratings: are severities, thresholds and adjusted measures of persons as sure as their standard errors say?
 
-    python benchmarks/raters.py [--parts coverage,assignment,size] [--replicates 20] [--designs ...] [--times 1,10]
+    python benchmarks/raters.py [--parts coverage,assignment,many,lenient,size] [--replicates 20] [--designs ...]
 
 Five items in four categories, raters whose severities have a standard deviation of 0.6 logits; new ones, new persons
 and new ratings in every replicate.
@@ -10,6 +10,10 @@ and new ratings in every replicate.
                 standard errors over replicates, and that of persons' measures where all else is known
     assignment  of the second rater by lot, by an earlier test, or by the first rating, which breaks the conditional
                 likelihood: how much more severe raters of the better half seem than those of the others
+    many        20 to 400 raters of 4, 7 or 14 persons each, two a person, four items: coverage, slopes, the root mean
+                squared error of severities, by what severities and thresholds were multiplied to take off their bias of
+                first order, and the share of raters on whom a prior acts
+    lenient     one rater at -2.5 logits who rated six persons, among seven of 40 persons each: coverage of that rater
     size        CPU seconds and memory of 36,000 persons x 11,000 raters x 9 items of five categories, 4 raters a
                 person; `--times 1,10` has ten times as many persons, too. "fit": read and fit with standard errors,
                 "everything": the command with all its tables; `--memory 1GB` gives a budget
@@ -98,6 +102,56 @@ def coverage(design: str, seed: int) -> dict[str, float]:
     }
 
 
+def balanced(rng: draws.Rng, raters: int, persons_each: int) -> list[list[int]]:
+    """Two raters a person by lot, so many persons a rater; the few who drew the same rater twice are left out."""
+    seats = rng.permutation(np.repeat(np.arange(raters), persons_each)).reshape(-1, 2)
+    return seats[seats[:, 0] != seats[:, 1]].tolist()
+
+
+def many(raters: int, persons_each: int, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, 13, raters, persons_each])
+    meets = balanced(rng, raters, persons_each)
+    severity = rng.normal(0, 0.6, raters)
+    severity -= severity.mean()
+    beta = drawn_thresholds(rng, items=4)
+    responses = draws.ratings(meets, severity, beta, rng.normal(0, 1.3, len(meets)), rng)
+    rated = si.SpectralPartialCredit().fit(responses).calibration_.facets
+    raters_found, items = rated.of["rater"], rated.items
+    error = raters_found["severity"] - severity
+    return {
+        "severities": float(np.mean(np.abs(error) < 1.96 * raters_found["se"])),
+        "thresholds": float(np.mean(np.abs(items.thresholds - beta.ravel()) < 1.96 * items.threshold_se)),
+        "slope of severities": np.polyfit(severity, raters_found["severity"], 1)[0],
+        "slope of thresholds": np.polyfit(beta.ravel(), items.thresholds, 1)[0],
+        "rms error of severities": float(np.sqrt(np.mean(error**2))),
+        "factor of severities": rated.factor["rater"],
+        "factor of thresholds": rated.factor["items"],
+        "raters under a prior": float(rated.under_prior["rater"].mean()),
+    }
+
+
+def lenient(persons: int, seed: int) -> dict[str, float]:
+    """Three items; two raters a person by lot, of which the lenient one keeps so many persons."""
+    rng = np.random.default_rng([seed, 17])
+    severity = np.append(-2.5, rng.normal(0, 0.6, 7))
+    severity -= severity.mean()
+    meets = two_each(rng, 160, 8)
+    met = [k for k, own in enumerate(meets) if 0 in own]
+    for k in rng.permutation(met)[persons:].tolist():
+        meets[k].remove(0)
+    beta = drawn_thresholds(rng, items=3)
+    responses = draws.ratings(meets, severity, beta, rng.normal(0, 1.3, len(meets)), rng)
+    found = si.SpectralPartialCredit().fit(responses).calibration_.facets.of["rater"]
+    error = found["severity"] - severity
+    inside = np.abs(error) < 1.96 * found["se"]
+    return {
+        "the lenient rater": float(inside[0]),
+        "drawn in by": float(error[0]),
+        "the others": float(inside[1:].mean()),
+        "rms error of severities": float(np.sqrt(np.mean(error**2))),
+    }
+
+
 def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
     """The first rater is one of six by lot; the second one of three for the better half, or of three for the others."""
     rng = np.random.default_rng([seed, 11])
@@ -153,12 +207,17 @@ def size(times: int, memory: str) -> harness.Row:
 
 
 if __name__ == "__main__":
-    parts = ("coverage", "assignment", "size")
+    parts = ("coverage", "assignment", "many", "lenient", "size")
     asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=(1,), memory="")
     if "coverage" in asked.parts:
         cases = harness.cases(coverage, design=asked.designs)
         harness.study("Coverage of 95% intervals of ratings", cases, asked, errors=SLOPES)
     if "assignment" in asked.parts:
         harness.study("Who is rated by whom", harness.cases(assignment, second_rater=CHOSEN), asked)
+    if "many" in asked.parts:
+        cases = harness.cases(many, raters=(20, 60, 80, 100, 200, 400), persons_each=(4, 7, 14))
+        harness.study("Many raters of few persons", cases, asked, errors=SLOPES[:2])
+    if "lenient" in asked.parts:
+        harness.study("A lenient rater of few persons", harness.cases(lenient, persons=(6, 12)), asked)
     if "size" in asked.parts:
         harness.show("Thousands of raters", (size(times, asked.memory) for times in asked.times), asked)

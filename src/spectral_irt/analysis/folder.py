@@ -232,7 +232,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "solver": made.solver,
         "loglik": made.loglik,
         "regularization": None if prior is None else asdict(prior),
-        "bias_factor": 1.0 if calibration.facets is None else calibration.facets.factor,
+        "bias_factors": {} if calibration.facets is None else dict(calibration.facets.factor),
         "se_method": made.se_method,
         "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
         **_found(study, parts),

@@ -43,7 +43,7 @@ GROUPS = (
     *("differential_items", "no_differential_items", "differences_by_slope"),
     *("nonuniform_items", "nonuniform_not_tested"),
 )
-SAID = ("regularization", "many_parameters", "misfitting_items", *GROUPS)
+SAID = ("regularization", "bias_correction", "misfitting_items", *GROUPS)
 RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
 
 
@@ -189,9 +189,7 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     sentences = [f"{text} ({count(made.iterations, 'pass', 'passes')} over the data, {left})."]
     if calibration.prior is not None:
         sentences.append(str(calibration.prior))
-    if calibration.facets is not None and calibration.facets.factor != 1:
-        factor = f"{calibration.facets.factor:.3f}"
-        sentences.append(f"Severities and thresholds were multiplied by {factor} (bias of first order; Firth, 1993).")
+    sentences += [finding.sentence for finding in calibration.findings if finding.code == "bias_correction"]
     if made.se_method == "none":
         sentences.append("No standard errors, as asked.")
     elif made.se_method is not None:

@@ -5,7 +5,7 @@ there are answers. What a model says about raters and items is a design on these
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -105,12 +105,13 @@ class Facets:
 class FacetMeasures:
     """What was found about all facets: `of` each but the items, and the `items` themselves, a `Calibration`. Thresholds
     are `design` times parameters, which have the covariance `spread`, or these variances if they are many; `columns`
-    are those of the items and of each facet in the design.
+    are those of the items and of each facet in the design; `likeliest` are the thresholds at the maximum of the
+    likelihood, with the prior if there is one, where score tests are made. `under_prior` says for each term of the
+    design on which parameters a prior acts, whose values are posterior means, and `factor` by what the values of each
+    term and their errors were multiplied to take off the bias of first order.
 
     Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
     "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
-
-    Severities and thresholds were multiplied by `factor`, below 1 where a bias of first order was taken off.
     """
 
     facets: Facets
@@ -119,4 +120,6 @@ class FacetMeasures:
     design: Any
     spread: Floats
     columns: Mapping[str, slice]
-    factor: float = 1.0
+    likeliest: Floats
+    under_prior: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    factor: Mapping[str, float] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from scipy import sparse
 from spectral_irt.calibration import RATING_SCALE, Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION, Regularization, TermPrior
 from spectral_irt.chain.stationary import linked_items
+from spectral_irt.conditional.bias import bias_factors
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.linear import Ridge
@@ -41,6 +42,7 @@ from spectral_irt.estimators.linear_design import (
     ITEMS,
     DesignMatrix,
     LinearDesign,
+    Term,
     design_of_properties,
     property_numbers,
 )
@@ -50,9 +52,7 @@ from spectral_irt.text import first_of, listed, p_value
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
-MANY_PARAMETERS = 100  # from which on their number may matter
-STRETCHED = 0.5  # standard errors by which values are drawn apart, from which on that is taken back
-WIDER = 0.02  # of all thresholds, for a derivative
+TOLD_CORRECTION = 0.001  # share of the values by which bias is taken off, from which on a note says so
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
 
 
@@ -64,12 +64,13 @@ def design_fit(
     weights: Floats | None = None,
     se: str = "auto",
     seed: int = 0,
+    unbiased: bool = False,
     tell: Tell = lambda text: None,
     **steps: Any,
 ) -> DesignResult:
     """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
 
-    `steps` are further parameters of `newton`.
+    `unbiased`: their bias of first order is taken off (`bias_factors`). `steps` are further parameters of `newton`.
     """
     a, (parts, _) = made.matrix, linked_items(responses, mixed=True)
     levels, subset = made.open_directions(parts[responses.thresholds.item])
@@ -105,10 +106,27 @@ def design_fit(
         variance = np.diag(covariance)
     elif method == "multiplier":
         variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
-    many = responses.facets is not None and fixed is None and len(eta) >= MANY_PARAMETERS
-    stretch = _stretch(likelihood, found) if many else 0.0  # last, for the memory of the point is used again
-    errors = np.sqrt(np.maximum(variance, 0))
-    return DesignResult(made, (1 - stretch) * eta, errors, covariance, method, subset, tied, found, stretch)
+    factor_of_term = np.ones(len(made.terms))
+    if unbiased:  # last, for the memory of the point is used again
+        noise = 1.0
+        if weights is not None:
+            noise = float(found.point.score_squares(a).sum() / found.matrix.diagonal().sum())
+        columns = [term.columns if not made.fixed[term.columns].any() else slice(0) for term in made.terms]
+        factor_of_term = bias_factors(likelihood, found, eta, columns, noise)
+    factors = np.repeat(factor_of_term, [len(term.labels) for term in made.terms])
+    if covariance is not None:
+        covariance = factors[:, None] * covariance * factors
+    return DesignResult(
+        design=made,
+        eta=factors * eta,
+        se=factors * np.sqrt(np.maximum(variance, 0)),
+        covariance=covariance,
+        se_method=method,
+        subset=subset,
+        tied=tied,
+        found=found,
+        factor=factor_of_term,
+    )
 
 
 def fit_of_design(
@@ -131,11 +149,13 @@ def fit_of_design(
         made = (design or LinearDesign()).of(responses, scale=estimator.scaled, groups=given.get("groups"))
         options = {name: given[name] for name in ("regularization", "se") if name in given}
         options["seed"] = given.get("random_state", 0)
+        # `regularization=0` asks for maximum likelihood itself.
+        options["unbiased"] = options.get("regularization", "auto") != 0
         found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
         return replace(found, findings=(*found.findings, *noted))
     kept, made = estimator._kept(responses)
     how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": estimator.max_iter, "tell": tell}
-    result = design_fit(kept.responses, made, weights=weights, **how)
+    result = design_fit(kept.responses, made, weights=weights, unbiased=True, **how)
     layout = kept.responses.thresholds
     parts = result.subset[ITEMS]
     matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
@@ -155,24 +175,6 @@ def fit_of_design(
         # The offsets, which parts without a link have in common, are known though their levels are not.
         extra={"covariance_within_parts": None if matrix is None else kept.spread(matrix)},
     )
-
-
-def _stretch(likelihood: Likelihood, found: Newton) -> float:
-    """By how much maximum likelihood draws all values apart, as a share, where that is more than chance does.
-
-    Each of many severities takes some of the information. The bias b of maximum likelihood is, to first order, that of
-    I b = -1/2 sum_j v_j dI_jj / d eta, v_j the variance of parameter j given the others (Firth 1993). If b = delta eta,
-
-        delta = -1/2 sum_j v_j (d/dc) I_jj(c eta) / (eta' I eta)   at c = 1.
-
-    Parameters with a prior take less information, and draw the others together: they count as far as it has faded.
-    """
-    told, eta = found.matrix.diagonal(), found.eta
-    size = float(eta @ (found.matrix @ eta))
-    wider = likelihood.at((1 + WIDER) * found.point.beta).of_parameters(found.design).diagonal()
-    free = np.where(told > 0, 1.0 if found.ridge is None else 1 - found.ridge.fade, 0.0)
-    apart = float(np.sum(free * (1 - wider / np.maximum(told, 1e-12))) / (2 * WIDER))
-    return apart / size if apart > STRETCHED * np.sqrt(size) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,6 +332,18 @@ def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats
     return np.bincount(met.indices, minlength=meets.shape[1]).astype(float)
 
 
+def _noun(term: Term) -> str:
+    """What the parameters of a term are."""
+    if not term.factors:
+        return "offsets of thresholds"
+    kind = term.factors[0].kind
+    if term.interaction or kind == "property":
+        return f"effects of {term.name}"
+    if kind == "facet":
+        return f"{term.name} severities"
+    return "locations of items" if term.level is None else "thresholds of items"
+
+
 @dataclass(frozen=True, eq=False)
 class DesignResult:
     """What a linear design found: the parameters of every term, with errors, and what can be compared."""
@@ -342,7 +356,7 @@ class DesignResult:
     subset: Mapping[str, Ints]
     tied: Mask
     found: Newton
-    stretch: float  # that was taken back
+    factor: Floats  # of each term, by which its values were multiplied to take off the bias of first order
 
     @property
     def effect(self) -> Floats:
@@ -361,6 +375,13 @@ class DesignResult:
         status[self.design.fixed[own]] = "anchored"
         se = np.where(self.subset[name] > 0, np.inf, self.se[own])
         return {"severity": self.eta[own], "se": se, "status": status, "subset": self.subset[name]}
+
+    @property
+    def under_prior(self) -> dict[str, Mask]:
+        """Of each term, the parameters on which a prior acts."""
+        ridge = self.found.ridge
+        precision = np.zeros(len(self.eta)) if ridge is None else ridge.precision
+        return {term.name: precision[term.columns] > 0 for term in self.design.terms}
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
@@ -408,16 +429,31 @@ class DesignResult:
             how = f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze each"
             outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
             said.append(Finding("disjoint_subsets", "warning", what, f"{how} subset by itself.", outside))
-        found = self.found
         prior = self.regularization()
         if prior is not None:
             said.append(Finding("regularization", "note", str(prior)))
-        if self.stretch:
-            many = f"With {len(self.eta):,} parameters, maximum likelihood spreads severities and thresholds"
-            what = f"{many} {self.stretch:.1%} too far apart; this was corrected."
-            why = "It does so where each of many raters has few ratings."
-            said.append(Finding("many_parameters", "note", what, why))
+        found = self.found
+        said += self._correction()
         return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
+
+    def _correction(self) -> list[Finding]:
+        """By what the values of each term were multiplied, where that is worth telling."""
+        corrected = [
+            f"{_noun(term)} times {factor:.3f}"
+            for term, factor in zip(self.design.terms, self.factor.tolist(), strict=True)
+            if abs(factor - 1) >= TOLD_CORRECTION
+        ]
+        if not corrected:
+            return []
+        sentence = f"The bias of first order was taken off, of errors as well: {first_of(corrected)}."
+        if self.design.facets.facet_names:
+            remedy = (
+                "Maximum likelihood draws values apart where each of them has few ratings, and a prior on some of them "
+                "draws the others together. `regularization=0` leaves out prior and correction."
+            )
+        else:
+            remedy = "Maximum likelihood draws values apart in small samples; `ConditionalRatingScale` is without."
+        return [Finding("bias_correction", "note", sentence, remedy)]
 
     def regularization(self) -> Regularization | None:
         """The prior that acted on the parameters of each term; None where none did."""
@@ -427,9 +463,8 @@ class DesignResult:
             assert ridge is not None
             own = np.flatnonzero(ridge.precision[term.columns])
             if len(own):
-                noun = "thresholds of items" if term.name == ITEMS else f"{term.name} severities"
                 sd = float(np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5)
-                terms.append(TermPrior(noun=noun, sd=sd, acts_on=len(own), of=len(term.labels)))
+                terms.append(TermPrior(noun=_noun(term), sd=sd, acts_on=len(own), of=len(term.labels)))
         if ridge is None or not terms:
             return None
         reason = "where ratings are few, or all alike" if ridge.estimated else "as asked"
@@ -469,7 +504,9 @@ class DesignResult:
                 design=self.design.matrix,
                 spread=spread,
                 columns=columns,
-                factor=1 - self.stretch,
+                likeliest=found.beta,
+                under_prior=self.under_prior,
+                factor={term.name: float(self.factor[k]) for k, term in enumerate(self.design.terms)},
             ),
             extra={"effects": effects},
         )

@@ -120,7 +120,7 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     """
     rated = calibration.facets
     assert rated is not None
-    facets, beta = rated.facets, np.nan_to_num(calibration.thresholds)
+    facets, beta = rated.facets, rated.likeliest  # there the scores of the model's own parameters are zero
     labels, code = facets.column(name)
     free = (rated.spread if rated.spread.ndim == 1 else np.diag(rated.spread)) != 0  # anchors take up nothing
     a, point = rated.design[:, np.flatnonzero(free)], Likelihood(responses, beta).at(beta)

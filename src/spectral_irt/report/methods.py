@@ -125,12 +125,10 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     anchored = counts.get("items_anchored")
     first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
     sentences = [first + "."]
-    factor = record.get("bias_factor") or 1.0
-    if factor != 1:
-        sentences.append(
-            f"Severities and thresholds were multiplied by {factor:.3f} (bias of first order; Firth, 1993)."
-        )
-        cited.add("firth")
+    for one in record["findings"]:
+        if one.get("code") == "bias_correction":
+            sentences.append(one["sentence"].removesuffix(".") + " (Firth, 1993).")
+            cited.add("firth")
     if record.get("design") == "adaptive":
         said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_DESIGN)
         shape = "came from a distribution of free shape" if words(FREE_SHAPE) in said else "were taken as normal"

@@ -187,7 +187,7 @@ def test_fit_statistics_stand_as_standard_normal_deviates_of_their_mean_squares(
 
 def are_score_tests(found, calibration, responses, a, **near):
     """Against a model with the columns of `a`: z of every combination by the whole information."""
-    facets, layout, beta = calibration.facets.facets, calibration.layout, calibration.thresholds
+    facets, layout, beta = calibration.facets.facets, calibration.layout, calibration.facets.likeliest
     likelihood = ExactLikelihood(responses)
     information, gradient = likelihood.information(beta), likelihood.at(beta).gradient
     inner = np.linalg.pinv(a.T @ information @ a, rcond=1e-10)

@@ -133,14 +133,15 @@ def test_terminal_methods_and_record_name_the_prior_and_the_correction_of_rating
     fit = si.SpectralPartialCredit().fit(responses)
     (term,) = fit.regularization_.terms
     assert 0 < term.acts_on < term.of == 110
-    corrected = replace(fit.calibration_, facets=replace(fit.calibration_.facets, factor=0.9481))
-    study = si.Analysis(corrected, responses)
+    factor = fit.calibration_.facets.factor
+    study = fit.analyse(responses)
     text = " ".join(methods.paragraph(study.record())[0])
     for said in (text, " ".join(study.summary(width=400).split())):
         assert "penalized conditional maximum likelihood" in said
         assert f"{term.acts_on} of 110 rater severities" in said
         assert f"sd {term.sd:.2f} logits" in said
-        assert "0.948" in said
+        assert all(f"{each:.3f}" in said for each in factor.values())
+    assert study.record()["bias_factors"] == factor
     assert study.record()["regularization"]["terms"][0]["acts_on"] == term.acts_on
     plain = si.SpectralPartialCredit().fit(simulated([[0, 1, 2]] * 100, 3, 3, seed=4)[0])
     assert plain.calibration_.prior is None
