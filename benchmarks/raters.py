@@ -215,7 +215,8 @@ if __name__ == "__main__":
     if "assignment" in asked.parts:
         harness.study("Who is rated by whom", harness.cases(assignment, second_rater=CHOSEN), asked)
     if "many" in asked.parts:
-        cases = harness.cases(many, raters=(20, 60, 80, 100, 200, 400), persons_each=(4, 7, 14))
+        cases = harness.cases(many, raters=(20, 60, 80, 100, 200), persons_each=(4, 7, 14))
+        cases += harness.cases(many, raters=(400,), persons_each=(4,))
         harness.study("Many raters of few persons", cases, asked, errors=SLOPES[:2])
     if "lenient" in asked.parts:
         harness.study("A lenient rater of few persons", harness.cases(lenient, persons=(6, 12)), asked)
