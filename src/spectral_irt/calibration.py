@@ -127,6 +127,11 @@ class Calibration:
     threshold_covariance, location_covariance : float arrays, optional
         Of the thresholds, for up to 25 of them, and of the difficulties, which are their means; the estimator, and an
         `Analysis` made by it, has those of up to 2,000.
+    threshold_information : float array, items x thresholds of one x thresholds of one, optional
+        What the responses told about the thresholds of each item, the other items given and without any prior; of
+        items that are right or wrong `item_information` is that.
+    threshold_score : float array, optional
+        The gradient of the log-likelihood of the responses at the thresholds: what a prior holds against, zero without.
     prior, further : Regularization, mapping
         What was added to the data; further columns of `items()`, such as the displacement of anchored items.
     model : str
@@ -166,6 +171,8 @@ class Calibration:
     category_n: Floats = None  # type: ignore[assignment]
     codes: Floats = None  # type: ignore[assignment]
     threshold_covariance: Floats | None = None
+    threshold_information: Floats | None = None
+    threshold_score: Floats | None = None
     model: str = ""
     scale_of_item: Ints | None = None
     likelihood: str = CONDITIONAL

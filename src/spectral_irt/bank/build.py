@@ -80,10 +80,14 @@ def without_data(made: Calibration) -> Bank:
     layout, prior, known = made.layout, made.prior, made.known[made.layout.item]
     information, blocks = np.where(known, np.nan_to_num(made.item_information)[layout.item], 0.0), None
     if not layout.binary:
-        blocks = _blocks_of_errors(made)
+        blocks = made.threshold_information
+        if blocks is None:  # of a method that does not know it, and has no prior
+            blocks = _blocks_of_errors(made)
         information = diagonal_of(blocks, layout)
     pull = np.zeros(layout.n_entries)
-    if prior is not None and prior.kind == "virtual item":
+    if made.threshold_score is not None:
+        pull = np.where(known & ~made.anchored[layout.item], np.nan_to_num(made.threshold_score), 0.0)
+    elif prior is not None and prior.kind == "virtual item":
         pull[known] = prior.alpha * (made.thresholds[known] - prior.mean)
     mean = float(made.difficulty[made.known].mean()) if made.known.any() else 0.0
     source, anchor_se = made.provenance, made.further.get("anchor_se", made.se)
@@ -95,6 +99,8 @@ def without_data(made: Calibration) -> Bank:
             location_se=None if layout.binary else np.where(made.anchored, anchor_se, made.se),
             item_information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
             threshold_covariance=None,
+            threshold_information=None,
+            threshold_score=None,
             prior=None,
             provenance=Provenance(source.estimator, settings, version=source.version),
             further={"anchored": made.anchored} if made.anchored.any() else {},

@@ -26,7 +26,7 @@ from spectral_irt.calibration import CONDITIONAL, LOGITS, SMALL, Calibration, Pr
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask, check_usable
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
@@ -84,6 +84,8 @@ class Estimate:
     item_se: Floats | None = None  # of the locations; by default as if each threshold were known by itself
     covariance: Floats | None = None
     information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
+    threshold_information: Floats | None = None  # the same on the thresholds of each item, as a calibration has it
+    threshold_score: Floats | None = None  # of the answers at these thresholds
     loglik: Any = None  # a number, where the method has a likelihood
     findings: tuple[Finding, ...] = ()
     regularization: Regularization | None = None
@@ -115,6 +117,15 @@ def with_missing(values: Floats, mask: Mask) -> Floats:
         return values
     full = np.full((len(mask),) * values.ndim, np.nan)
     full[np.ix_(*(mask,) * values.ndim)] = values
+    return full
+
+
+def of_all_items(blocks: Floats, kept: Mask, layout: Thresholds) -> Floats:
+    """Blocks of the items kept, thresholds of one x thresholds of one, for all items: zero for the others."""
+    if kept.all():
+        return blocks
+    full = np.zeros((layout.n_items, layout.widest, layout.widest))
+    full[kept, : blocks.shape[1], : blocks.shape[1]] = blocks
     return full
 
 
@@ -343,6 +354,8 @@ class RaschEstimator:
             score=responses.item_scores,
             item_information=information,
             threshold_covariance=found.covariance if small else None,
+            threshold_information=None if layout.binary else found.threshold_information,
+            threshold_score=found.threshold_score,
             model=self.model,
             scale_of_item=self._scale_of_item(responses),
             likelihood=self.likelihood,

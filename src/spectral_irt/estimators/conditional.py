@@ -66,6 +66,7 @@ def conditional_thresholds(
     thresholds, matrix = centered(responses.thresholds, found.point.beta, matrix)
     record: dict[str, Any] = {"covariance": matrix, "loglik": found.point.loglik, "se_method": method}
     record |= {"findings": findings, "extra": {"n_patterns": likelihood.n_patterns}}
+    record["threshold_information"] = found.point.own
     return kept.estimate(thresholds, errors, found.evaluations, size, **record)
 
 

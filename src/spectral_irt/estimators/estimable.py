@@ -16,7 +16,7 @@ from spectral_irt.data.design import Design, Mask, examine
 from spectral_irt.data.labels import column_of
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
-from spectral_irt.estimators.base import Estimate, with_missing
+from spectral_irt.estimators.base import Estimate, of_all_items, with_missing
 from spectral_irt.text import count, count_are, first_of, listed
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
@@ -49,6 +49,7 @@ class Kept:
         location: Floats | None = None,
         covariance: Floats | None = None,
         information: Floats | None = None,
+        threshold_information: Floats | None = None,
         findings: tuple[Finding, ...] | list[Finding] = (),
         **record: Any,
     ) -> Estimate:
@@ -65,6 +66,9 @@ class Kept:
             item_se=None if location is None else with_missing(location, self.mask),
             covariance=None if covariance is None else self.spread(covariance),
             information=None if information is None else with_missing(information, self.mask),
+            threshold_information=None
+            if threshold_information is None
+            else of_all_items(threshold_information, self.mask, self.layout),
             findings=(*self.findings, *findings),
             **record,
         )

@@ -169,6 +169,7 @@ def fit_of_design(
         result.found.evaluations,
         result.found.move,
         covariance=wider,
+        threshold_information=result.found.point.own,
         se_method=result.se_method,
         solver=LINEAR_DESIGN + NEWTON,
         findings=result.findings() + noted,

@@ -51,6 +51,7 @@ from spectral_irt.estimators.base import (
     RaschEstimator,
     Tell,
     convergence,
+    of_all_items,
     with_missing,
 )
 from spectral_irt.estimators.estimable import (
@@ -353,6 +354,8 @@ def estimate(
         item_se=with_missing(errors.locations, fit.kept),
         covariance=None if errors.covariance is None else with_missing(errors.covariance, fit.mask),
         information=with_missing(found.point.own.sum(axis=(1, 2)), fit.kept),
+        threshold_information=of_all_items(found.point.own, fit.kept, fit.design.answers.thresholds),
+        threshold_score=with_missing(score_against_prior(found), fit.mask),
         findings=(*about_design, *findings_of(fit, plan, solved, found, likelihood, errors.method)),
         regularization=plan,
         se_method=errors.method,
@@ -434,6 +437,15 @@ def expected_meat(likelihood: Likelihood, found: Newton, information: Floats) ->
         return information
     squared = Likelihood(likelihood.responses, found.point.beta, weights=likelihood.weights**2)
     return information_at(squared, found.point.beta).matrix
+
+
+def score_against_prior(found: Newton) -> Floats:
+    """The score of the answers where the steps ended: there it is the gradient of the prior; zero of fixed thresholds,
+    which the answers do not move."""
+    if not found.prior:
+        return np.zeros(len(found.beta))
+    score = found.prior @ found.beta
+    return score if found.fixed is None else np.where(found.fixed, 0.0, score)
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
