@@ -111,8 +111,9 @@ def without_data(made: Calibration) -> Bank:
             np.full(layout.n_entries, mean),
             pull,
             np.zeros(made.n_items, dtype=np.int64),
-            0.0 if prior is None else prior.alpha,
-            0.0 if prior is None else prior.offsets,
+            prior_precision=0.0 if prior is None else prior.alpha,
+            offset_precision=0.0 if prior is None else prior.offsets,
+            fixed_prior=prior is not None and prior.fixed,
             blocks=blocks,
         ),
     )

@@ -70,6 +70,9 @@ def _prior(record: Mapping[str, Any]) -> Wrong:
         value = record["prior"][name]
         if not _is_number(value, least=0):
             yield f"a prior with the precision {value!r}; that is a number from zero"
+    fixed = record["prior"].get("fixed", False)
+    if not isinstance(fixed, bool):
+        yield f"a prior that is fixed {fixed!r}; that is true or false"
 
 
 def _population(record: Mapping[str, Any]) -> Wrong:

@@ -154,6 +154,8 @@ def _prior_precisions(bank: Bank) -> Floats:
     """What the prior adds to the information on each threshold."""
     made, kept = bank.calibration, bank.evidence
     alpha = kept.prior_precision if made.layout.binary else kept.offset_precision
+    if kept.fixed_prior:
+        return np.full(made.layout.n_entries, alpha)
     return alpha * fading(bank.evidence.information, made.measured[made.layout.item], alpha)
 
 

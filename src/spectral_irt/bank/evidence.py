@@ -52,6 +52,8 @@ class Evidence:
         Items of different groups are linked by no answers. 0 is the group whose items have the status "ok".
     prior_precision, offset_precision : float
         Of the deviations of locations from that mean, and of thresholds from the offsets of all items; 0 is no prior.
+    fixed_prior : bool
+        Whether these were asked for (`regularization=`): then they stay as they are, in full for all items.
     matrix : float array or None
         The whole information matrix, kept for up to 2,000 thresholds.
     blocks : float array, items x levels x levels, or None
@@ -64,6 +66,7 @@ class Evidence:
     link_group: Ints
     prior_precision: float = 0.0
     offset_precision: float = 0.0
+    fixed_prior: bool = False
     matrix: Floats | None = None
     blocks: Floats | None = None
 
@@ -192,8 +195,8 @@ class Posterior:
     """Kept evidence, answers at hand if there are any, and a prior, at the thresholds beta.
 
     `precisions` are those of the prior of locations and of offsets; for thresholds that answers do not link with the
-    scale (not `tied`) the prior does not fade; `fixed` ones do not move; `floating` numbers the parts without a fixed
-    one, which keep their mean (-1: others).
+    scale (not `tied`) the prior does not fade, and nowhere if it was asked for (`fixed_prior`); `fixed` ones do not
+    move; `floating` numbers the parts without a fixed one, which keep their mean (-1: others).
     """
 
     layout: Thresholds
@@ -204,6 +207,7 @@ class Posterior:
     tied: Mask
     fixed: Mask
     floating: Ints
+    fixed_prior: bool = False
 
     @cached_property
     def data(self) -> Floats:
@@ -217,15 +221,22 @@ class Posterior:
         met = Met(self.kept.between(self.layout), self.answers)
         held = met.kept * self.kept.level if met.kept.ndim == 1 else np.zeros(len(met.kept))
         tied = self.layout.sum(self.tied.astype(float)) > 0
-        fade = fading(self.layout.sum(self.data), tied, self.precisions[0])
+        fade = self._fade(self.layout.sum(self.data), tied, self.precisions[0])
         return KeptLocations(cast(Neighbors, met), self.precisions[0], fade, held)
+
+    def _fade(self, information: Floats, tied: Mask, precision: float) -> Floats:
+        """How much the prior counts; one that was asked for does so in full, or not at all."""
+        if self.fixed_prior:
+            return np.full(len(information), 1.0 if precision else 0.0)
+        return fading(information, tied, precision)
 
     @cached_property
     def prior(self) -> Prior:
         """That of locations and offsets."""
-        binary = self.layout.binary
-        fade = np.zeros(len(self.data)) if binary else fading(self.data, self.tied, self.precisions[1])
-        return Prior(self.layout, self.location, self.precisions[1], fade, True)
+        fade = np.zeros(len(self.data))
+        if not self.layout.binary:
+            fade = self._fade(self.data, self.tied, self.precisions[1])
+        return Prior(self.layout, self.location, self.precisions[1], fade, not self.fixed_prior)
 
     def _informed(self, v: Floats) -> Floats:
         return self.kept.times(v, self.layout) + (self.answers @ v if self.answers else 0.0)

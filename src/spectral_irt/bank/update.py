@@ -231,12 +231,19 @@ class _Job:
         )
         return replace(without_squares, squares=self._squares(without_squares))
 
+    @cached_property
+    def fixed_prior(self) -> bool:
+        """Whether the prior stays as asked; that there is none, only where the responses place every item."""
+        evidence = self.bank.evidence
+        placed = np.isin(self.placement.status[self.free], MEASURED).all()
+        return evidence.fixed_prior and bool(evidence.prior_precision or placed)
+
     def first_precisions(self) -> tuple[float, float]:
         """Of the prior that the new responses meet: the bank's, or where it had none, by empirical Bayes."""
         locations, offsets = self.kept_precisions
-        if locations and (offsets or self.layout.binary):
+        if self.fixed_prior or (locations and (offsets or self.layout.binary)):
             return locations, offsets
-        here = self._at_bank(self.before, (1.0, 1.0))
+        here = replace(self._at_bank(self.before, (1.0, 1.0)), fixed_prior=False)
         for _ in range(RENEWALS):
             here = replace(here, precisions=here.renewed(self.below, self.above))
         return locations or here.precisions[0], offsets or here.precisions[1]
@@ -252,6 +259,7 @@ class _Job:
             tied=self._tied(self.calibration.category_n, self.calibration.status),
             fixed=~(self.free & self.known)[self.item],
             floating=self._floating(self.parts.before),
+            fixed_prior=self.bank.evidence.fixed_prior,
         )
 
     def _with(self, known: Quadratic, new: Point | None, beta: Floats, precisions: tuple[float, float]) -> Posterior:
@@ -265,6 +273,7 @@ class _Job:
             tied=self._tied(self.counts.category_n, self.placement.status),
             fixed=~self.free[self.item],
             floating=self._floating(self.parts.after),
+            fixed_prior=self.fixed_prior,
         )
 
     def _tied(self, category_n: Floats, status: NDArray[Any]) -> Mask:
@@ -292,7 +301,10 @@ class _Job:
         return self._settled(Solution(here.after(step), precisions))
 
     def _settled(self, solution: Solution) -> Solution:
-        """Under the prior by empirical Bayes; there is none where every item has enough information of its own."""
+        """Under the prior by empirical Bayes; there is none where every item has enough information of its own. A prior
+        that was asked for stays as it is."""
+        if self.fixed_prior:
+            return solution
         state, precisions = solution
         for _ in range(RENEWALS):
             here = self._with(state, None, state.beta, precisions)
@@ -340,6 +352,7 @@ class _Job:
                 link_group=self.placement.group,
                 prior_precision=solution.precisions[0],
                 offset_precision=solution.precisions[1],
+                fixed_prior=self.fixed_prior,
                 matrix=state.information if whole_matrix else None,
                 blocks=None if whole_matrix or self.layout.binary else state.information,
             ),
@@ -377,7 +390,7 @@ class _Job:
             added = np.where((self.known & self.free)[item], calibration.threshold_se**2 - before, np.nan)
             after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
-            location = location * self.layout.mean(after / model)
+            location = location * self.layout.mean(after / model) * self._location_ratio()
         nothing = here.data <= 0  # nothing new
         after[nothing] = calibration.threshold_se[nothing] ** 2
         location = np.where(self.layout.sum(nothing.astype(float)) > 0, calibration.se**2, location)
@@ -388,6 +401,19 @@ class _Job:
             unknown = between_parts(unlinked, here.precisions[0] or 1.0, equal_means)
             after, location = after + unknown[item], location + unknown
         return np.where(self.free[item], after, np.nan), np.where(self.free, location, np.nan)
+
+    def _location_ratio(self) -> Floats:
+        """What the links with other items add to the variances of locations, over what they add to thresholds. A matrix
+        knows both; beside blocks, which take the others as given, the bank's standard errors tell."""
+        ratio = np.ones(self.layout.n_items)
+        if self.bank.evidence.matrix is not None or self.layout.binary or self.linked:
+            return ratio
+        calibration = self.calibration
+        threshold, location = self._at_bank(self.before, self.kept_precisions).variance()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = calibration.se**2 / location / self.layout.mean(calibration.threshold_se**2 / threshold)
+        good = self.known & self.free & np.isfinite(told) & (told > 0)
+        return np.where(good, told, np.median(told[good])) if good.any() else ratio
 
     @cached_property
     def placement(self) -> Placement:
@@ -452,6 +478,8 @@ class _Job:
         step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
         what = "item" if self.layout.binary else "threshold"
         plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
+        if self.fixed_prior:
+            plan = Regularization("neighbors", "as asked", fixed=True)
         acts = (prior.counts > 0) & self.free[self.item]
         plan = acted(plan, prior, self.calibration.labels, acts, here.tied, step, (self.below, self.above))
         return [Finding("regularization", "note", str(plan))]

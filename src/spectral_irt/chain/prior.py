@@ -75,11 +75,11 @@ class Regularization:
 
     `kind` is "none"; "neighbors" (each item is like the items of its own people, precision `alpha`, chosen by empirical
     Bayes when `estimated`); "virtual item" (the chain alone: every item meets one of average difficulty); or "pairs"
-    (the paper's `nu` with its `rule`). The neighbors' prior has the standard deviation `sd` in logits and acts on
-    `items` of so many (`of`), of which `alone` have no finite difficulty without it; it moves the item `moved` most, by
-    about `shift` logits. Of items with several thresholds it acts on thresholds, with precision `offsets` and standard
-    deviation `offset_sd`; `alpha` and `sd` are those of the locations, of which `located` have a prior. Of a linear
-    design, as of ratings, the kind is "terms", and `terms` has the prior on each.
+    (the paper's `nu` with its `rule`). It is `fixed` where alpha, or that there is none, was asked for. The neighbors'
+    prior has the standard deviation `sd` in logits and acts on `items` of so many (`of`), of which `alone` have no
+    finite difficulty without it; it moves the item `moved` most, by about `shift` logits. Of items with several
+    thresholds it acts on thresholds, with precision `offsets` and standard deviation `offset_sd`; `alpha` and `sd` are
+    those of the locations, of which `located` have a prior.
     """
 
     kind: str
@@ -98,6 +98,7 @@ class Regularization:
     offsets: float = 0.0
     offset_sd: float = 0.0
     located: int = 0
+    fixed: bool = False
     terms: tuple[TermPrior, ...] = ()
 
     def __str__(self) -> str:
@@ -136,8 +137,8 @@ def plan_prior(
     `noun` is what has a number each."""
     if not isinstance(regularization, str):
         if regularization > 0:
-            return Regularization(kind, "as asked", alpha=float(regularization))
-        return Regularization("none", "as asked")
+            return Regularization(kind, "as asked", alpha=float(regularization), fixed=True)
+        return Regularization("none", "as asked", fixed=True)
     if not design.connected:
         return Regularization(kind, f"the data alone do not tie all {noun}s together", 1.0, True)
     information = design.information[design.answered]
