@@ -254,8 +254,8 @@ class AnalysisOfPeople:
         calibration, layout = self.calibration, self._layout
         one = self._items_of_form(first)
         other = self._items_of_form(second)
-        errors, _ = inference.known_errors(
-            calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout.averaging()
+        errors, _ = inference.errors_of_thresholds(
+            calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout, calibration.se
         )
         return inference.equate_forms(
             calibration.thresholds,

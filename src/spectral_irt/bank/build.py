@@ -26,6 +26,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.inference.joint_errors import blocks_of_errors
 from spectral_irt.text import listed
 
 
@@ -120,16 +121,12 @@ def without_data(made: Calibration) -> Bank:
 
 
 def _blocks_of_errors(made: Calibration) -> Floats:
-    """Each item's block of the information that agrees with the standard errors of its thresholds and its location, by
-    one correlation of all its thresholds."""
-    layout, k = made.layout, made.layout.max_score
-    se = layout.table(np.where(np.isfinite(made.threshold_se), made.threshold_se, 0.0), 0.0)
-    own, common = (se**2).sum(axis=1), se.sum(axis=1) ** 2 - (se**2).sum(axis=1)
-    total = (k * np.where(np.isfinite(made.se), made.se, 0.0)) ** 2
-    r = np.divide(total - own, common, out=np.zeros(len(k)), where=common > 0)
-    r = np.clip(r, -0.9 / np.maximum(k - 1, 1), 0.9)[:, None, None]
-    full = r * se[:, :, None] * se[:, None, :] + ((1 - r[:, 0]) * se**2 + (se == 0))[:, :, None] * np.eye(layout.widest)
-    return np.linalg.inv(full) * (se[:, :, None] > 0) * (se[:, None, :] > 0)
+    """Each item's block of the information that agrees with the standard errors of its thresholds and its location."""
+    layout = made.layout
+    covariance = blocks_of_errors(layout, made.threshold_se, made.se)
+    known = np.einsum("ikk->ik", covariance) > 0
+    inverse = np.linalg.inv(covariance + ~known[:, :, None] * np.eye(layout.widest))
+    return inverse * known[:, :, None] * known[:, None, :]
 
 
 def with_anchors(made: Calibration) -> Floats:

@@ -25,7 +25,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import JointErrors, known_errors
+from spectral_irt.inference.joint_errors import JointErrors, errors_of_thresholds
 from spectral_irt.numerics import centered_inverse
 
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
@@ -93,7 +93,12 @@ def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, 
             matrix = form()
         except OptionError:  # none was kept
             matrix = None
-    return known_errors(made.thresholds, with_anchors(made), matrix, made.layout.averaging())
+    return errors_of_thresholds(made.thresholds, with_anchors(made), matrix, made.layout, _location_se(made))
+
+
+def _location_se(made: Calibration) -> Floats:
+    """The standard errors of the locations, those of anchors as they had them where they come from."""
+    return np.where(made.anchored, made.further.get("anchor_se", made.se), made.se)
 
 
 def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
@@ -105,7 +110,7 @@ def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
     under_model = _under_model(bank) if bank.evidence.matrix is not None else None
     if under_model is None:
         if not linked or anchored.any():
-            return known_errors(made.thresholds, made.threshold_se, None, made.layout.averaging())
+            return errors_of_thresholds(made.thresholds, made.threshold_se, None, made.layout, made.se)
         total = bank.evidence.information + _prior_precisions(bank)
         told = np.isfinite(made.thresholds) & (total > 0)
         own = np.zeros(len(se))

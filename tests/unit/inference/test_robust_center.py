@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectral_irt.data.block import Thresholds
-from spectral_irt.inference.joint_errors import JointErrors, known_errors
+from spectral_irt.inference.joint_errors import JointErrors, errors_of_thresholds, known_errors
 from spectral_irt.inference.robust_center import robust_center, scatter
 
 
@@ -124,3 +124,19 @@ def test_thresholds_of_items_with_unlike_numbers_of_categories_are_centered():
     found, _ = known_errors(values, np.sqrt(np.diag(covariance)), None, weights)
     np.testing.assert_allclose(found.full(), covariance, atol=1e-12)
     assert known_errors(values + 1, np.sqrt(variance), None, weights)[0].common.any() == 0  # not centered
+
+
+def test_errors_of_thresholds_agree_with_those_of_locations():
+    """Of items with one and with three thresholds: the variances are those that were given, of both."""
+    layout = Thresholds(np.array([3, 1, 3, 3]))
+    thresholds = np.array([-1.0, 0.2, 0.5, 0.3, -0.4, 0.0, 0.9, -0.7, 0.1, 0.4])
+    thresholds = thresholds - (layout.averaging() @ thresholds) / layout.averaging().sum()
+    se = np.array([0.2, 0.18, 0.25, 0.15, 0.22, 0.2, 0.21, 0.3, 0.24, 0.26])
+    location_se = np.array([0.12, 0.15, 0.11, 0.14])
+    errors, kind = errors_of_thresholds(thresholds, se, None, layout, location_se)
+    assert kind == "independent"
+    np.testing.assert_allclose(errors.variance, se**2, rtol=1e-10)
+    full = errors.full()
+    for item in range(4):
+        own = np.flatnonzero(layout.item == item)
+        np.testing.assert_allclose(full[np.ix_(own, own)].mean(), location_se[item] ** 2, rtol=1e-10)
