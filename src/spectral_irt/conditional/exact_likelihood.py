@@ -75,7 +75,7 @@ def information_at(
     patterns = None
     if short.any():
         patterns = affordable_patterns(responses, likelihood.shared if everyone else None)
-    if patterns is None:
+    if patterns is None or not patterns.rows.informative.any():
         return Information(matched_information(likelihood.at(beta), design, single=single), exact=False)
     exact = ExactLikelihood(responses, weights=weights, patterns=patterns)
     if not exact.exact_is_affordable():
@@ -165,8 +165,8 @@ class ExactLikelihood(Likelihood):
         return self.responses.entries.prepare(people_given, self.layout, beta, persons=(self.weights,))
 
     def exact_is_affordable(self) -> bool:
-        """Whether the exact information stays within `EXACT_CELLS`."""
-        return bool(self.parts.sum(exact_cells, self.layout.widest) <= EXACT_CELLS)
+        """Whether there is any information, and the exact one stays within `EXACT_CELLS`."""
+        return self.n_patterns > 0 and bool(self.parts.sum(exact_cells, self.layout.widest) <= EXACT_CELLS)
 
     def information(self, beta: Floats, design: sparse.csr_array | None = None) -> Floats:
         """The information, thresholds x thresholds, from the probabilities of pairs; A'HA with a design."""

@@ -156,6 +156,17 @@ def test_people_with_few_answers_are_exact_beside_people_with_many():
     assert np.abs(matched / se - 1).max() > 0.03
 
 
+def test_people_with_few_answers_who_tell_nothing_change_nothing():
+    """Their scores are all extreme: they have no pattern."""
+    table = right_wrong(200, 14, seed=32)
+    table[0, 2:] = np.nan
+    table[0, :2] = 1
+    responses = Responses.from_wide(table)
+    beta = np.linspace(-1.5, 1.5, 14)
+    likelihood = Likelihood(responses, beta)
+    np.testing.assert_array_equal(information_at(likelihood, beta).matrix, likelihood.at(beta).dense())
+
+
 def test_patterns_that_are_too_many_leave_the_matched_information(monkeypatch):
     responses = Responses.from_wide(TABLES["missing answers"])
     beta = np.linspace(-1, 1, 8)
