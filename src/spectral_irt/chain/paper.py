@@ -39,6 +39,8 @@ STOPS = get_args(Stop)
 DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly larger than a sparse one
 MOST_DENSE_ITEMS = 30_000  # a matrix of 7 GB
 SLICE = 1000  # rows of a large matrix that are worked on at a time
+MOST_PAIRS = 10**10  # pairs of answers of one person, in all: to count them takes minutes
+MOST_CELLS = 10**9  # pairs of items that have met: a sparse matrix of 12 GB, and each iteration takes seconds
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
 
@@ -167,17 +169,35 @@ def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool |
         A dense array, or a sparse matrix. Default: dense up to 4,000 items.
     """
     weighting_named(weighting, COUNTED)
+    _refuse_too_many(responses, pairs_that_differ(responses))
     return _added(responses, _differed, dense, weighting)
 
 
 def seen_together(responses: Responses, *, dense: bool | None = None) -> Pairs:
     """B: for every pair of items, how many people answered both; 0 on the diagonal."""
+    _refuse_too_many(responses, float((responses.counts.astype(float) ** 2).sum()))
     return _added(responses, _together, dense)
+
+
+def pairs_that_differ(responses: Responses) -> float:
+    """How many pairs of a right and a wrong answer of the same person there are."""
+    right = responses.scores.astype(float)
+    return float((right * (responses.counts - right)).sum())
+
+
+def _refuse_too_many(responses: Responses, pairs: float) -> None:
+    """An error where the pairs could not be counted in any reasonable time, or their matrix not be held."""
+    m = responses.n_items
+    if pairs > MOST_PAIRS or min(pairs, float(m) ** 2) > MOST_CELLS:
+        raise DesignError(
+            f"{responses.source}: {m:,} items and {responses.n_persons:,} people make {pairs:.1e} pairs of answers, "
+            "too many to be counted one by one. Use `SpectralRasch`, whose chain needs no pairs, and leave out `nu`."
+        )
 
 
 def smaller_dense(responses: Responses) -> bool:
     """Whether the dense matrix is the smaller one: most pairs have met, or there are few items."""
-    met = float((responses.scores * (responses.counts - responses.scores)).sum())
+    met = pairs_that_differ(responses)
     return responses.n_items <= (MOST_DENSE_ITEMS if met > responses.n_items**2 else DENSE_ITEMS)
 
 

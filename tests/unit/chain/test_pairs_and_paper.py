@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from dense import dense_pairs
-from spectral_irt import Responses, SpectralRasch, paper
+from spectral_irt import PairwiseRasch, Responses, SpectralRasch, paper
 from spectral_irt.chain.paper import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.errors import DesignError, OptionError
@@ -89,6 +89,28 @@ def test_dense_where_most_pairs_have_met(table, monkeypatch):
     monkeypatch.setattr("spectral_irt.chain.paper.DENSE_ITEMS", 1)
     assert smaller_dense(responses)
     assert not smaller_dense(responses.take_persons(np.arange(responses.n_persons) < 2))
+
+
+def test_pairs_are_counted_in_advance_and_refused_beyond_what_can_be_done(table, monkeypatch):
+    responses = Responses.from_wide(table)
+    y, _ = dense_pairs(table)
+    assert paper.pairs_that_differ(responses) == y.sum()
+    for estimator in (SpectralRasch.paper(), PairwiseRasch()):
+        estimator.fit(responses)
+        for limit, value in (("MOST_PAIRS", y.sum() - 1), ("MOST_CELLS", 8)):
+            with monkeypatch.context() as patch:
+                patch.setattr(paper, limit, value)
+                with pytest.raises(DesignError, match="pairs of answers, too many"):
+                    estimator.fit(responses)
+    # Five people who answered 200,000 items each: to count would take hours, and half a terabyte.
+    right = np.arange(1_000_000) % 3 > 0
+    person = np.repeat(np.arange(5), 200_000)
+    item = np.tile(np.arange(200_000), 5)
+    few = Responses.from_codes(person, item, right, persons=np.arange(5), items=np.arange(200_000))
+    with pytest.raises(DesignError, match="pairs of answers, too many"):
+        pair_counts(few)
+    with pytest.raises(DesignError, match="pairs of answers, too many"):
+        seen_together(few)
 
 
 @pytest.fixture(scope="module")
