@@ -104,6 +104,7 @@ def read_item_properties(path: str) -> People:
         columns = _rows_about(table, table.columns.index(label), about)
         for name, values in columns.items():
             columns[name] = _with_decimal_points(values)
+            _refuse_words_among_numbers(table.name, name, columns[name])
         return columns
 
     return read_one(path, "a table of items", read, sheet_option="item_covariates")
@@ -116,6 +117,20 @@ def _with_decimal_points(values: NDArray[Any]) -> NDArray[Any]:
     if numbers.null_count() > texts.null_count() or not texts.str.contains(DECIMAL_COMMA).any():
         return values
     return np.array(numbers.to_list(), dtype=object)
+
+
+def _refuse_words_among_numbers(source: str, name: str, values: NDArray[Any]) -> None:
+    """An error where most values of a property are numbers and some are not: as words, each would have an effect of its
+    own, and none would say how the property matters."""
+    texts = pl.Series(
+        [None if value is None else str(value) for value in values.tolist()], dtype=pl.String
+    ).drop_nulls()
+    words = texts.filter(texts.cast(pl.Float64, strict=False).is_null())
+    if len(words) and 2 * len(words) < len(texts):
+        raise OptionError(
+            f"{source}: column {name!r} holds numbers, and also {listed(words.unique(maintain_order=True))}. Correct "
+            "these; if the numbers are codes, write them as words."
+        )
 
 
 def _rows_about(table: Table, label: int, about: PersonColumns) -> People:

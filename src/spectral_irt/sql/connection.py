@@ -99,6 +99,10 @@ class DuckDB:
         """What the query gives."""
         return frame_of_batch(self.cursor.sql(sql).to_arrow_table())
 
+    def numeric_columns(self, sql: str) -> set[str]:
+        """Columns whose numbers would come as text: none, DECIMAL comes as numbers."""
+        return set()
+
     @_explained
     def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """A temporary table of these columns, in the place of one of the same name."""
@@ -143,6 +147,13 @@ class Postgres:
     def fetch(self, sql: str) -> pl.DataFrame:
         self.cursor.execute(sql)
         return frame_of_batch(self.cursor.fetch_arrow_table())
+
+    @_explained
+    def numeric_columns(self, sql: str) -> set[str]:
+        """The columns of a query that are NUMERIC: numbers, which come as text so that they keep all their digits."""
+        self.cursor.execute(sql)
+        schema = self.cursor.fetch_arrow_table().schema
+        return {column.name for column in schema if getattr(column.type, "type_name", None) == "numeric"}
 
     @_explained
     def execute(self, sql: str) -> None:

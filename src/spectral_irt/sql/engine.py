@@ -226,7 +226,9 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
     put = {"table": named} | {role: queries.column_called(name) for role, name in names.items()}
     kind, of_item = types[names["response"]], types[names["item"]]
-    if not (kind.is_numeric() or kind == pl.Boolean):
+    head = queries.written(queries.HEAD, connection.dialect, table=named)
+    is_exact = kind == pl.String and names["response"] in connection.numeric_columns(head)
+    if not (kind.is_numeric() or kind == pl.Boolean or is_exact):
         raise ReadError(
             f"{source}: column {names['response']!r} is of type {str(kind).lower()}, not numbers (1 and 0) or true and "
             "false. Make a view: SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
@@ -236,6 +238,8 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
         raise ReadError(f"{source}: column {item!r} is of type {its}; items are text or whole numbers.")
     if kind == pl.Boolean:
         put["response"] = exp.Cast(this=put["response"], to=exp.DataType.build("INT"))
+    elif is_exact:
+        put["response"] = exp.Cast(this=put["response"], to=exp.DataType.build("DOUBLE"))
     return Given(source, names, put)
 
 

@@ -53,7 +53,10 @@ def test_names_of_measures(name):
 @pytest.mark.parametrize(
     ("name", "item"),
     [
-        *((name, False) for name in ("sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm")),
+        *(
+            (name, False)
+            for name in ("sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm", "female")
+        ),
         *((name, True) for name in ("score1", "form3_q2", "classic", "aged", "groups", "x", "identity")),
     ],
 )

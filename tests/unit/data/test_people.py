@@ -99,3 +99,16 @@ def test_packed_files_keep_them_and_what_cannot_be(tmp_path):
         (WIDE, {"people": "sex", "orient": "items"}, "with `orient='items'` a column is a person"),
     ):
         assert said in complaint(source, **options)
+
+
+@pytest.mark.parametrize(("cells", "odd"), [(["1", "x", "3", "4"], "x"), (["1", "2", "n/k", "4"], "n/k")])
+def test_words_among_the_numbers_of_a_property_of_items_are_refused(tmp_path, cells, odd):
+    """As words, each number would have an effect of its own."""
+    path = tmp_path / "covariates.csv"
+    path.write_text("item,length\n" + "".join(f"q{k},{cell}\n" for k, cell in enumerate(cells)))
+    with pytest.raises(OptionError, match=rf"'length' holds numbers, and also '{odd}'"):
+        side_tables.read_item_properties(str(path))
+    path.write_text("item,length,topic\nq0,1,a\nq1,2,b\nq2,2.5,1\nq3,4,b\n")
+    properties = side_tables.read_item_properties(str(path))
+    assert properties["length"].tolist() == [1, 2, 2.5, 4]
+    assert properties["topic"].tolist() == ["a", "b", "1", "b"]

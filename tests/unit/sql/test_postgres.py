@@ -3,7 +3,7 @@
 import pytest
 
 from spectral_irt import fit_in_database, read
-from spectral_irt.errors import DatabaseError, ReadError
+from spectral_irt.errors import DatabaseError, ReadError, SpectralIrtError
 
 from .conftest import DESIGNS, ask_postgres, drawn, in_postgres, responses_of
 from .test_duckdb import assert_same
@@ -81,6 +81,20 @@ def test_a_query_is_read(postgres):
     ask_postgres(postgres, "ALTER TABLE answers ALTER COLUMN response TYPE numeric")
     found = read(sql="SELECT person, item, response FROM answers", database=postgres)
     assert found.digest() == responses_of(SMALL).digest()
+
+
+def test_numbers_with_all_their_digits_are_responses(postgres):
+    in_postgres(postgres, SMALL)
+    plain = fit_in_database(postgres, "answers")
+    ask_postgres(postgres, "ALTER TABLE answers ALTER COLUMN response TYPE numeric")
+    exact = fit_in_database(postgres, "answers")
+    assert exact.difficulty_.tolist() == pytest.approx(plain.difficulty_.tolist(), abs=1e-12)
+    ask_postgres(postgres, "UPDATE answers SET response = 0.5 WHERE person = (SELECT min(person) FROM answers)")
+    with pytest.raises(SpectralIrtError, match=r"0\.5"):
+        fit_in_database(postgres, "answers")
+    ask_postgres(postgres, "ALTER TABLE answers ALTER COLUMN response TYPE text")
+    with pytest.raises(ReadError, match="is of type str"):
+        fit_in_database(postgres, "answers")
 
 
 def test_a_query_writes_nothing(postgres):
