@@ -8,8 +8,13 @@ c. Were the item harder by d, they would be multiplied by exp(-c d). So the item
 Its displacement is the d where that is largest, and the signed root of 2 log (L(d) / L(0)) is standard normal if the
 item has not changed: far out in the tails and of few responses, too, where a test by normal errors is not. Sums of
 responses are whole numbers; so the root is taken half a point nearer to what was expected, which is never too often
-significant. The bank has errors: with the information H of the new responses on locations, and the covariance V of the
-bank's, the root is divided by sqrt(1 + (H V H)_ii / H_ii).
+significant.
+
+The bank has errors: with the information H of the new responses on locations and the covariance V of the bank's, they
+add v_i = (H V H)_ii / H_ii^2 to the variance of the displacement. Few responses make them skewed, too: so the bank's
+responses count as those of n people of one ability, of whom the share p that the bank knows is right, with
+1 / v_i = n p (1 - p), and the ratio is that of two likelihoods, of the bank's d and the new one's, each at its own
+largest value and both at one d. (Where answers are in categories, p is the mean answer over the highest.)
 
 Items that have drifted make the others seem to move the other way. So the items on which most agree are found
 (`inference/robust_center.py`), and the others are set free before each is compared with the bank.
@@ -47,6 +52,8 @@ STEPS = 30  # of Newton's method, for all items at once
 LONGEST = 2.0  # logits in one of them
 CLOSE = 0.01  # standard errors: where rounds and steps end
 HALF_A_POINT = 0.5
+NO_INFORMATION = 1e-9
+LEAST_SHARE = 1e-3  # of the highest score: a bank may count few of the responses that placed an item
 PROBES = 100  # random errors of the bank, where it keeps no matrix: their variance is known to 14%
 
 
@@ -122,11 +129,29 @@ class ItemSums(NamedTuple):
 
 
 class Displacements(NamedTuple):
-    """For each item: how far from the bank these responses put it, the information there, and the signed root."""
+    """For each item: how far from the bank these responses put it, the information there, the sum of responses that it
+    was compared by (half a point nearer to the expected one), the log-likelihood of that at its largest, and where the
+    item stood when it was compared."""
 
     displacement: Floats
     information: Floats
-    root: Floats
+    target: Floats
+    log_likelihood: Floats
+    shift: Floats
+
+
+class BankErrors(NamedTuple):
+    """What the bank's errors add to the variance of each displacement; and the share of the highest score that its
+    people reached."""
+
+    variance: Floats
+    share: Floats
+
+    @property
+    def people(self) -> Floats:
+        """Of one ability, who would tell as much; infinitely many where the bank is exact."""
+        p = self.share
+        return np.divide(1.0, self.variance * p * (1 - p), out=np.full(len(p), np.inf), where=self.variance > 0)
 
 
 NOTHING = Drift(label_array([]), np.empty(0, dtype=np.int64), *np.empty((5, 0)))
@@ -145,53 +170,57 @@ def drift(bank: Bank, responses: Responses, *, screen: bool = False) -> Drift:
     answers = responses.take_items(tested)
     if not answers.informative.any():
         return NOTHING
-    place = calibration.layout.of_items(np.flatnonzero(tested))
-    point, found = _set_free(answers, calibration.thresholds[place])
-    measured = np.isfinite(found.displacement)
-    result = _result(answers, found, np.zeros(len(measured)), measured)
-    if screen and not result.drifted.any():
-        return result
-    return _result(answers, found, _share_of_bank(bank, tested, point), measured)
+    thresholds = calibration.thresholds[calibration.layout.of_items(np.flatnonzero(tested))]
+    likelihood = Likelihood(answers, thresholds)
+    point = likelihood.at(thresholds)
+    share = (calibration.score / np.maximum(calibration.n * calibration.layout.max_score, 1))[tested]
+    exact = BankErrors(np.zeros(answers.n_items), np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))
+    found = _displacements(point, np.zeros(answers.n_items))
+    if screen:
+        result = _result(answers, point, found, exact)
+        if not result.drifted.any():
+            return result
+    errors = exact._replace(variance=_variance_of_bank(bank, tested, point))
+    point, found = _set_free(likelihood, found, errors)
+    return _result(answers, point, found, errors)
 
 
-def _result(answers: Responses, found: Displacements, share: Floats, measured: NDArray[np.bool_]) -> Drift:
-    """`share` is the variance that the bank's errors add, over that of the new responses."""
-    z = np.where(measured, found.root / np.sqrt(1 + share), np.nan)
+def _result(answers: Responses, point: Point, found: Displacements, errors: BankErrors) -> Drift:
+    z = _roots(point, found, errors)
     p = two_sided(z)
-    with np.errstate(divide="ignore"):
-        se = np.sqrt((1 + share) / found.information)
     return Drift(
         item=answers.items,
         n=answers.item_counts,
         displacement=found.displacement,
-        se=np.where(measured, se, np.nan),
+        se=np.sqrt(1 / found.information + errors.variance),
         z=z,
         p=p,
         p_adjusted=adjusted(p, "holm"),
     )
 
 
-def _set_free(answers: Responses, thresholds: Floats) -> tuple[Point, Displacements]:
-    """The likelihood where the items that most do not agree with are set free; and every item against the bank."""
-    layout = answers.thresholds
-    likelihood = Likelihood(answers, thresholds)
-    shift = np.zeros(layout.n_items)
+def _set_free(likelihood: Likelihood, found: Displacements, errors: BankErrors) -> tuple[Point, Displacements]:
+    """The likelihood where the items that most do not agree with are set free, and every item against the bank; `found`
+    is that with none set free."""
+    item, at_bank = likelihood.layout.item, likelihood.point
+    assert at_bank is not None
+    point, thresholds = at_bank, at_bank.beta
     for _ in range(ROUNDS):
-        point = likelihood.at(thresholds + shift[layout.item])
-        found = _displacements(point, shift)
         known = np.isfinite(found.displacement)
         if known.sum() < FEWEST:
             break
-        errors = JointErrors.independent(1 / np.sqrt(found.information[known]))
-        agrees = np.ones(layout.n_items, dtype=bool)
-        agrees[known] = robust_center(found.displacement[known], errors, excess=False).agrees
+        se = np.sqrt(1 / found.information + errors.variance)
+        agrees = np.ones(len(known), dtype=bool)
+        agrees[known] = robust_center(
+            found.displacement[known], JointErrors.independent(se[known]), excess=False
+        ).agrees
         weight = np.where(known & agrees, found.information, 0.0)
         center = float(weight @ np.nan_to_num(found.displacement)) / weight.sum()
         free = np.where(agrees, 0.0, found.displacement - center)
-        settled = np.abs(free - shift) * np.sqrt(np.nan_to_num(found.information)) < CLOSE
-        if settled.all():
+        if np.all(np.abs(free - found.shift) * np.sqrt(np.nan_to_num(found.information)) < CLOSE):
             break
-        shift = free
+        point = likelihood.at(thresholds + free[item])
+        found = _displacements(point, free)
     return point, found
 
 
@@ -200,26 +229,48 @@ def _displacements(point: Point, shift: Floats) -> Displacements:
     at_bank = _sums(point, -shift)
     short = at_bank.expected - at_bank.observed  # above zero: harder than in the bank
     target = at_bank.observed + np.sign(short) * np.minimum(np.abs(short), HALF_A_POINT)
-    moved = np.zeros(len(shift))
+    moved, sums = np.zeros(len(shift)), _sums(point, np.zeros(len(shift)))
     for _ in range(STEPS):
-        sums = _sums(point, moved)
-        informed = sums.variance > 1e-9
-        step = np.divide(sums.expected - target, sums.variance, out=np.zeros(len(moved)), where=informed)
-        step = np.clip(step, -LONGEST, LONGEST)
-        moved = moved + step
+        step = _step(sums.expected - target, sums.variance)
+        moved, sums = moved + step, _sums(point, moved + step)
         if np.all(np.abs(step) * np.sqrt(sums.variance) < CLOSE):
             break
-    sums = _sums(point, moved)
-    gain = (-moved * target - sums.log_total) - (shift * target - at_bank.log_total)
-    root = np.sign(short) * np.sqrt(2 * np.maximum(gain, 0.0))
-    informed = (sums.variance > 1e-9) & (at_bank.variance > 1e-9)
-    step = np.divide(sums.expected - sums.observed, sums.variance, out=np.zeros(len(moved)), where=informed)
-    displacement = shift + moved + np.clip(step, -LONGEST, LONGEST)
+    informed = (sums.variance > NO_INFORMATION) & (at_bank.variance > NO_INFORMATION)
+    displacement = shift + moved + _step(sums.expected - sums.observed, sums.variance)
     return Displacements(
         displacement=np.where(informed, displacement, np.nan),
         information=np.where(informed, sums.variance, np.nan),
-        root=np.where(informed, root, np.nan),
+        target=target,
+        log_likelihood=-moved * target - sums.log_total,
+        shift=shift,
     )
+
+
+def _step(lacking: Floats, variance: Floats) -> Floats:
+    """Of Newton's method for each item; none without information."""
+    step = np.divide(lacking, variance, out=np.zeros(len(variance)), where=variance > NO_INFORMATION)
+    return np.clip(step, -LONGEST, LONGEST)
+
+
+def _roots(point: Point, found: Displacements, errors: BankErrors) -> Floats:
+    """Signed roots of the likelihood ratios of one d for the bank and the new responses, and of one for each."""
+    p, people = errors.share, errors.people
+    exact = np.isinf(people)
+    n = np.where(exact, 0.0, people)
+    common = np.zeros(len(p))  # from the bank
+    for step_number in range(STEPS):
+        sums = _sums(point, common - found.shift)
+        log_total = np.log1p(p * np.expm1(-common))
+        share = p * np.exp(-common - log_total)
+        step = _step(sums.expected - found.target + n * (share - p), sums.variance + n * share * (1 - share))
+        step = np.where(exact, 0.0, step)
+        if step_number and np.all(np.abs(step) * np.sqrt(sums.variance) < CLOSE):
+            break
+        common = common + step
+    of_new = -(common - found.shift) * found.target - sums.log_total
+    of_bank = -n * (p * common + log_total)
+    gain = np.maximum(found.log_likelihood - of_new - of_bank, 0.0)
+    return np.where(np.isfinite(found.displacement), np.sign(found.displacement) * np.sqrt(2 * gain), np.nan)
 
 
 def _sums(point: Point, moved: Floats) -> ItemSums:
@@ -237,11 +288,10 @@ def _sums_of_rows(rows: PeopleRows, tables: Any, moved: Floats) -> tuple[Floats,
     return tuple(np.bincount(items, weights=values, minlength=len(moved)).astype(np.float64) for values in each)
 
 
-def _share_of_bank(bank: Bank, tested: NDArray[np.bool_], point: Point) -> Floats:
-    """(H V H)_ii / H_ii: what the bank's errors add to the variance of each item's equation, over its own. A common
-    error of all drops out, because the rows of H add to zero."""
+def _variance_of_bank(bank: Bank, tested: NDArray[np.bool_], point: Point) -> Floats:
+    """(H V H)_ii / H_ii^2: what the bank's errors add to the variance of each displacement. A common error of all drops
+    out, because the rows of H add to zero."""
     calibration, layout = bank.calibration, point.layout
-    own = own_information(point)
     if bank.evidence.matrix is not None:
         errors = errors_of_bank(bank)[0].take(tested[calibration.layout.item])
         rows = point.dense()
@@ -255,4 +305,5 @@ def _share_of_bank(bank: Bank, tested: NDArray[np.bool_], point: Point) -> Float
         noise = np.random.default_rng(0).standard_normal((layout.n_items, PROBES))
         pull = point @ (se[:, None] * noise)[layout.item]
         added = np.mean(np.add.reduceat(pull, layout.first, axis=0) ** 2, axis=1)
-    return np.divide(np.maximum(added, 0.0), own, out=np.zeros(len(own)), where=own > 1e-9)
+    own = own_information(point)
+    return np.divide(np.maximum(added, 0.0), own**2, out=np.zeros(len(own)), where=own > NO_INFORMATION)
