@@ -134,5 +134,9 @@ def test_random_kills(tmp_path, name, state):
     assert ended > KILLS // 3
     assert [path.name for path in tmp_path.rglob("*") if "partial" in path.name or path.name.startswith(".")] == []
     if name == "update":
-        names = {entry["file"] for entry in json.loads((tmp_path / "bank/bank.json").read_text())["tables"].values()}
-        assert set(os.listdir(tmp_path / "bank")) == {"bank.json", *names}
+        record = json.loads((tmp_path / "bank/bank.json").read_text())
+        earlier = json.loads((tmp_path / "bank" / record["previous"]["file"]).read_text())
+        names = {entry["file"] for one in (record, earlier) for entry in one["tables"].values()}
+        assert set(os.listdir(tmp_path / "bank")) == {"bank.json", record["previous"]["file"], *names}
+        last = int(state(tmp_path))
+        assert Bank.undo(tmp_path / "bank").n_persons == last - PEOPLE
