@@ -32,10 +32,10 @@ awkward = st.sampled_from(
         *["NA", "nan", "null", "0", "1", "007", "7", "-1", "1e3"],
     ]
 )
-# An item called "class" is taken for an attribute of the person, unless it is asked for.
-labels = st.lists(
-    (anything | awkward).filter(lambda text: not says_attribute(text)), min_size=2, max_size=6, unique=True
-)
+# An item called "class" is taken for an attribute of the person, unless it is asked for; one that is called by white
+# space alone has no name, which is refused.
+item_names = (anything | awkward).filter(lambda text: text.strip() and not says_attribute(text))
+labels = st.lists(item_names, min_size=2, max_size=6, unique=True)
 # A person called NA, or by white space alone, has no name, which is refused.
 names = (anything | awkward).filter(lambda text: text.strip() not in NOT_ANSWERED)
 people = st.lists(names, min_size=2, max_size=6, unique=True)
