@@ -323,6 +323,8 @@ class Posterior:
             full = inverse @ meat @ inverse
             return from_levels(layout, np.einsum("ikk->ik", full)), full.sum(axis=(1, 2)) / layout.max_score**2
         chosen = np.flatnonzero(~self.fixed)
+        if not len(chosen):
+            return np.zeros(len(m)), np.zeros(layout.n_items)
         square = np.ix_(chosen, chosen)
         bread, lacking = m, None
         if self.prior.counts.any():

@@ -317,3 +317,18 @@ def test_parts_of_a_matrix_are_its_connected_components():
         )
         other = connected_components(shared, directed=False)[1]
         assert np.array_equal(parts[:, None] == parts, other[:, None] == other)
+
+
+@pytest.mark.parametrize("categories", [2, 4])
+def test_a_bank_with_nothing_but_anchors_counts_new_answers_and_stays(categories):
+    data = simulate.partial_credit(400, 6, categories=categories, seed=12).responses
+    if categories == 2:
+        data = simulate.rasch(400, 6, seed=12).responses
+    first, second = data.take_persons(range(200)), data.take_persons(range(200, 400))
+    estimator = SpectralRasch if categories == 2 else SpectralPartialCredit
+    old = Bank.from_fit(estimator().fit(first), first)
+    bank = Bank.from_fit(anchored_fit(first, old), first)
+    updated = bank.update(second)
+    np.testing.assert_array_equal(updated.calibration.thresholds, bank.calibration.thresholds)
+    np.testing.assert_array_equal(updated.se, bank.se)
+    np.testing.assert_array_equal(updated.n, data.item_counts)
