@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from changed_bank import bank_of, changed
-from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
+from spectral_irt import Analysis, AnchoredRasch, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.bank import Population
+from spectral_irt.bank.covariance import _prior_precisions
 from spectral_irt.bank.score import score
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Responses, as_responses
@@ -184,3 +185,46 @@ def test_people_on_scales_that_nothing_links_are_told_apart(tmp_path):
     drawn = two.score(new, "pv", population=(0.0, 1.0))
     assert np.isfinite(drawn["pv5"].to_numpy()).all()
     assert drawn["scale"].to_list() == ["1", "2", "1", "1", ""]
+
+
+def flat_prior(m):
+    """L D^-1 D^-1 L of complete data, where an item's people met all items: L = I - 1/m, D = 1 - 1/m."""
+    deviation = np.eye(m) - 1 / m
+    return deviation @ deviation / (1 - 1 / m) ** 2
+
+
+@pytest.mark.parametrize("regularization", ["auto", 2.0])
+def test_a_bank_keeps_the_precision_of_its_prior(regularization, tmp_path):
+    """Eleven people: every item has information below 3, and the whole prior. Where it is kept rightly, its pull at the
+    difficulties is what the answers pull the other way."""
+    data = simulate.rasch(11, 8, seed=6).responses
+    fit = SpectralRasch(regularization=regularization).fit(data)
+    alpha = fit.calibration_.prior.alpha
+    if regularization != "auto":
+        assert alpha == regularization
+    bank = Bank.from_fit(fit, data)
+    evidence = Bank.load(bank.save(tmp_path / "bank")).evidence
+    assert evidence.prior_precision == pytest.approx(alpha, rel=1e-12)
+    assert alpha == pytest.approx(fit.calibration_.prior.sd**-2)
+    assert evidence.offset_precision == 0
+    assert (evidence.information < 3).all()
+    pull = evidence.prior_precision * flat_prior(8) @ fit.difficulty_
+    assert np.abs(pull).max() > 0.5
+    np.testing.assert_allclose(evidence.prior_gradient, pull, atol=0.04 * np.abs(pull).max())
+    np.testing.assert_allclose(_prior_precisions(bank), alpha)  # what it adds to the information on each item
+    known = Bank.from_fit(SpectralRasch().fit(many := simulate.rasch(800, 8, seed=6).responses), many)
+    assert known.evidence.prior_precision == 0
+    np.testing.assert_array_equal(_prior_precisions(known), 0)
+    information = np.array([1.0, 2.0, 3.0, 4.5, 6.0, 7.0, 40.0, 90.0])
+    some = replace(bank, evidence=replace(bank.evidence, information=information, prior_precision=0.5, matrix=None))
+    np.testing.assert_allclose(_prior_precisions(some), [0.5, 0.5, 0.5, 0.25, 0, 0, 0, 0])
+
+
+def test_a_bank_of_ordered_items_keeps_both_precisions():
+    data = simulate.partial_credit(25, 6, categories=3, seed=2).responses
+    fit = SpectralPartialCredit().fit(data)
+    prior = fit.calibration_.prior
+    evidence = Bank.from_fit(fit, data).evidence
+    assert prior.offsets > 0
+    assert (evidence.prior_precision, evidence.offset_precision) == (prior.alpha, prior.offsets)
+    assert prior.offset_sd == pytest.approx(evidence.offset_precision**-0.5)

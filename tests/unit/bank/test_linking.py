@@ -225,3 +225,19 @@ def test_the_choice_of_items_is_in_the_error_of_the_center(off, by):
     assert covered > 0.87  # 60 runs of .95: 2.8 standard errors
     ratio = np.sqrt(np.mean(told) / np.mean(plain))
     assert ratio > 1.3 if off == 6 else ratio < 1.2
+
+
+@pytest.mark.parametrize(
+    ("item", "of", "words"),
+    [
+        (["a"], ["a"], "1 common item"),
+        (["a", "b"], ["a", "b"], "2 common items"),
+        (["a 1", "a 2"], ["a", "a"], "2 thresholds of 1 common item"),
+        (["a 1", "a 2", "b 1"], ["a", "a", "b"], "3 thresholds of 2 common items"),
+    ],
+)
+def test_what_a_link_compared_has_its_number(item, of, words):
+    found = link(bank_of(np.zeros(3)), bank_of(np.ones(3)), "mean")
+    compared = replace(found, item=np.array(item, dtype=object), item_of=np.array(of, dtype=object))
+    assert compared.common == words
+    assert f"{found.n_items} common items" == found.common == "3 common items"

@@ -1,5 +1,6 @@
 """Mean squares of items and people, critical values, strata, categories: definitions, enumeration and simulation."""
 
+from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -15,6 +16,8 @@ from spectral_irt.errors import OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.fit import bootstrap
 from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, redraw
+from spectral_irt.inference.fit.checks import Checks
+from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import LIMIT, person_misfit
@@ -410,3 +413,26 @@ def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump():
         np.testing.assert_allclose(standardized(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)
     np.testing.assert_allclose(*(standardized(square, np.full(3, q)) for q in (2.0, 2.0 + 1e-9)), atol=1e-6)
     assert standardized(np.array([0.27]), np.array([10.0]))[0] < 0
+
+
+def test_counts_in_sentences_on_simulated_limits():
+    """Of eight items one has no infit and one no limits; two of the other six are outside, and chance puts 0.3."""
+    nan = np.nan
+    infit = np.array([0.80, 1.00, 1.20, 1.00, nan, 1.00, 1.05, 0.95])
+    columns = {
+        "item": np.arange(8),
+        "n": np.full(8, 300),
+        "infit_conditional": infit,
+        "infit_conditional_low": np.array([0.9, 0.9, 0.9, 0.9, 0.9, nan, 0.9, 0.9]),
+        "infit_conditional_high": np.array([1.1, 1.1, 1.1, 1.1, 1.1, nan, 1.1, 1.1]),
+        "infit_conditional_z": (infit - 1) * 30,
+        "misfit_p": np.ones(8),
+        "misfit": np.array(["overfit", "", "underfit", "", "", "", "", ""]),
+    }
+    sentence = misfit_finding(columns, 1200).sentence
+    assert "2 of 7 items misfit" in sentence
+    assert "(1,200 simulated data sets, adjusted for asking of 7 items)" in sentence
+    assert "simulated" not in misfit_finding(columns).sentence
+    checks = Checks(columns, None, None, None, np.full(8, 0.1), 60, ())
+    assert ", 2 outside their own 95% limits, where chance puts 0.3" in checks.sentence()
+    assert "limits" not in replace(checks, bootstrap=0).sentence()

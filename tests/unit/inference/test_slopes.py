@@ -1,0 +1,84 @@
+"""Standard errors of slopes: against derivatives by finite differences of likelihoods written as loops."""
+
+import numpy as np
+import pytest
+
+from spectral_irt import simulate
+from spectral_irt.inference.items import slopes as module
+from spectral_irt.inference.items.slopes import PRIOR_SD, by_ability, slope_model, slopes
+
+STEP = 1e-4
+
+
+def second_derivatives(function, at):
+    """The matrix of second derivatives, by central differences."""
+    n = len(at)
+    steps = STEP * np.eye(n)
+    return np.array(
+        [
+            [
+                (
+                    function(at + steps[i] + steps[j])
+                    - function(at + steps[i] - steps[j])
+                    - function(at - steps[i] + steps[j])
+                    + function(at - steps[i] - steps[j])
+                )
+                / (4 * STEP**2)
+                for j in range(n)
+            ]
+            for i in range(n)
+        ]
+    )
+
+
+def test_errors_of_slopes_on_given_abilities_are_those_of_the_second_derivatives():
+    data = simulate.rasch(150, 5, seed=3)
+    found = slopes(data.responses, data.ability)
+    n, r, theta = by_ability(data.responses, data.ability)
+    for item in range(5):
+
+        def penalized(value, item=item):
+            logit = value[0] * theta - value[1]
+            likelihood = np.sum(r[item] * logit - n[item] * np.logaddexp(0, logit))
+            return likelihood - (value[0] - 1) ** 2 / (2 * PRIOR_SD**2)
+
+        at = np.array([found.slope[item], found.intercept[item]])
+        gradient = [(penalized(at + step) - penalized(at - step)) / (2 * STEP) for step in STEP * np.eye(2)]
+        np.testing.assert_allclose(gradient, 0, atol=1e-2)  # there is the maximum
+        information = -second_derivatives(penalized, at)
+        assert found.se[item] == pytest.approx(np.sqrt(np.linalg.inv(information)[0, 0]), rel=1e-3)
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+def test_errors_of_the_slope_model_are_those_of_scores_by_differences(categories, monkeypatch):
+    """The inverse of sum_l g_l g_l' of an item's own parameters, g the derivative of a person's marginal likelihood."""
+    simulated = simulate.partial_credit(200, 5, categories=categories, seed=4)
+    calls = []
+    posterior = module._posterior
+
+    def recorded(chosen, p, there, weight):
+        calls.append((p, weight))
+        return posterior(chosen, p, there, weight)
+
+    monkeypatch.setattr(module, "_posterior", recorded)
+    found = slope_model(simulated.responses)
+    p, weight = calls[-1]  # at the end: items x categories x abilities, and the population
+    answers = simulated.responses.to_dense().astype(int)
+    grid, persons = module.GRID, np.arange(len(answers))
+    each = np.array([[p[i, answers[person, i]] for i in range(5)] for person in persons])  # P(answer | ability)
+    mean = np.array([grid @ (weight * one.prod(axis=0)) / (weight @ one.prod(axis=0)) for one in each])
+    common = float(found.ability @ mean / (mean @ mean))
+    for item in range(5):
+        others = np.delete(each, item, axis=1).prod(axis=1)
+        intercepts = -np.cumsum(found.intercepts.reshape(5, -1)[item])
+        at = np.array([found.slope[item] * common, *intercepts])
+
+        def marginal(value, item=item, others=others):
+            level = np.arange(categories)
+            logit = level[:, None] * value[0] * grid + np.append(0.0, value[1:])[:, None]
+            own = np.exp(logit) / np.exp(logit).sum(axis=0)
+            return np.log((own[answers[:, item]] * others) @ weight)
+
+        scores = np.array([(marginal(at + step) - marginal(at - step)) / (2 * STEP) for step in STEP * np.eye(len(at))])
+        se = np.sqrt(np.linalg.inv(scores @ scores.T)[0, 0]) / common
+        assert found.slope_se[item] == pytest.approx(se, rel=1e-3)
