@@ -239,6 +239,33 @@ def test_designs_that_do_not_go_together(cli, options, says):
         cli.refused(f"fit a.csv {options} {more}", says)
 
 
+def test_weights_and_clusters_reach_items_groups_and_dif(cli):
+    """The files of the command have the numbers of the same analysis in Python; without clusters they are others."""
+    rng = np.random.default_rng(7)
+    room, weight = np.repeat(np.arange(16), 20), rng.uniform(0.2, 5, 320).round(2)
+    harder = 0.6 * rng.normal(size=(16, 6))
+    x = (rng.random((320, 6)) < 1 / (1 + np.exp(harder[room] - rng.normal(size=(320, 1))))).astype(float)
+    program = np.where(room % 2, "old", "new")
+    wide("a.csv", x, name=[f"p{k}" for k in range(320)], wt=weight, room=[f"r{k}" for k in room], program=program)
+    asked = "fit a.csv --survey-weight wt --group program"
+    shown = cli.ok(f"{asked} --clustered-by room -o both --report both.html")
+    assert "16 clusters by room" in " ".join(shown.split())
+    cli.ok(f"{asked} --ignore room -o alone")
+    study = SpectralRasch().fit(x, weights=weight).analyse(x).clustered(room.tolist())
+    made, dif, means = study.calibration, study.dif(program.tolist()), study.group_means(program.tolist())
+    np.testing.assert_allclose(numbers("both/items.csv", "se"), made.se, rtol=1e-6)
+    np.testing.assert_allclose(
+        numbers("both/items.csv", "ci_high"), made.difficulty + made.ci_width * made.se, rtol=1e-6
+    )
+    for name in ("se", "p", "df"):
+        np.testing.assert_allclose(numbers("both/dif.csv", name), dif.contrasts[name], rtol=1e-5)
+    for name in ("se", "latent_se", "clusters", "df"):
+        np.testing.assert_allclose(numbers("both/groups.csv", name), means[name], rtol=1e-5)
+    for file in ("items", "dif", "groups"):
+        both, alone = (np.array(numbers(f"{folder}/{file}.csv", "se")) for folder in ("both", "alone"))
+        assert np.abs(both / alone - 1).max() > 0.05
+
+
 def test_weights_in_a_column(cli):
     data = simulate.rasch(200, 6, seed=4).responses
     weight = np.random.default_rng(3).uniform(0.2, 5, 200).round(2)
@@ -248,6 +275,10 @@ def test_weights_in_a_column(cli):
     expected = SpectralRasch().fit(data, weights=weight)
     np.testing.assert_allclose(numbers("out/items.csv", "difficulty"), expected.difficulty_, atol=1e-9)
     np.testing.assert_allclose(numbers("out/items.csv", "se"), expected.se_, rtol=1e-6)
+    wide("equal.csv", data.to_dense(), name=names, wt=np.full(200, 2))
+    cli.ok("fit equal.csv --survey-weight wt -o equal")
+    plain = SpectralRasch().fit(data)
+    np.testing.assert_allclose(numbers("equal/items.csv", "se"), plain.se_, rtol=1e-6)
     for bad, says in (("much", "'much' is not a number"), ("-1", "1 person has no weight above zero: 'p7'")):
         wide("survey.csv", data.to_dense(), name=names, wt=[*map(str, weight[:7]), bad, *map(str, weight[8:])])
         cli.refused("fit survey.csv --survey-weight wt -o not", says)

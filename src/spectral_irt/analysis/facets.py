@@ -206,10 +206,10 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def _explained(self, properties: Any) -> Explained:
         self._tell("properties of items")
         rating_scale = self.calibration.model == RATING_SCALE
-        if rating_scale or self.calibration.adaptive or self.weights is not None:
+        if rating_scale or self.calibration.adaptive or not self.sampling.simple:
             raise OptionError(
                 "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
-                "weight."
+                "weight and without clusters."
             )
         if isinstance(properties, str | Path):
             from spectral_irt.reading.side_tables import read_item_properties

@@ -10,9 +10,11 @@ import pytest
 from drawn import drawn, drawn_categories
 from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif import DELTA, differential
-from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
+from spectral_irt.inference.groups.slope_shifts import slope_shifts
 
 
 def two_groups(sizes, m, seed, shift=0.0, mean=0.0, missing=0.0):
@@ -344,3 +346,31 @@ def test_mantel_by_hand():
     log_odds, *_ = mantel_haenszel(Responses.from_wide(table, ordered=True), other)
     # F = 1 + 0 + 0 of the first item, E = 3: it is harder for them, and the second one easier.
     np.testing.assert_allclose(log_odds, [2 / (216 / 180), -2 / (216 / 180)])
+
+
+@pytest.mark.slow
+def test_slopes_of_ordered_responses_are_not_called_dif():
+    """Slopes of sd 0.5 (logarithms) and groups 1.5 logits apart: what slopes explain leaves no more than chance."""
+    rng = np.random.default_rng(12)
+    n, m = 1500, 10
+    beta, slope = 0.8 * rng.normal(size=m), np.exp(0.5 * rng.normal(size=m))
+    second = np.repeat([False, True], n)
+    ability = rng.normal(size=2 * n) + 1.5 * second
+    step = slope[:, None] * (ability[:, None, None] - beta[:, None] - np.array([-1.0, 0.0, 1.0]))
+    p = np.exp(np.concatenate([np.zeros((2 * n, m, 1)), np.cumsum(step, axis=-1)], axis=-1))
+    p /= p.sum(axis=-1, keepdims=True)
+    X = (rng.random((2 * n, m))[..., None] > np.cumsum(p, axis=-1)[..., :-1]).sum(axis=-1).astype(float)
+    answers = Responses.from_wide(X, ordered=True)
+    calibration = SpectralPartialCredit().fit(answers).calibration_
+    split, model = by_label(answers, second.tolist()), locations_like(calibration)
+    groups = calibrate_groups(answers, split, model)
+    shifts = slope_shifts(groups, split.group, model, np.ones(m, dtype=bool))
+    contrast, se = groups.difficulty[1] - groups.difficulty[0], np.hypot(*groups.se)
+    left = contrast - shifts.shift[1]
+    assert np.sqrt(np.mean(contrast**2)) > 4 * np.sqrt(np.mean(se**2))  # far beyond chance without it
+    assert np.sqrt(np.mean(left**2)) < 2 * np.sqrt(np.mean(se**2))
+    by_formula = (1 - slope / slope.mean()) * 1.5
+    assert np.sqrt(np.mean((contrast - by_formula + by_formula.mean()) ** 2)) > 2 * np.sqrt(np.mean(left**2))
+    found = differential(calibration, answers, second.tolist(), nonuniform=False)
+    assert not found.contrasts["flagged"].any()
+    assert any(one.code == "differences_by_slope" for one in found.findings)

@@ -177,12 +177,15 @@ def group_columns(
         rows.append((NO_LABEL, without))
     table = [_row(responses, difficulty, found.ability, members & known, sampling) for _, members in rows]
     heads = MEANS if sampling.cluster is None else (*MEANS, "clusters", "df")
-    return {
+    columns: Columns = {
         "grouping": np.full(len(rows), name, dtype=object),
         "group": np.array([label for label, _ in rows], dtype=object),
         "n": np.array([np.sum(members & known) for _, members in rows], dtype=np.int64),
         **{head: np.array([row[k] for row in table], dtype=np.float64) for k, head in enumerate(heads)},
     }
+    if "clusters" in columns:
+        columns["clusters"] = np.nan_to_num(columns["clusters"]).astype(np.int64)
+    return columns
 
 
 def _row(

@@ -68,7 +68,7 @@ def slope_shifts(groups: GroupCalibrations, group: Ints, model: GroupModel, anch
         some = members.sample(most, np.random.default_rng(g))[0].in_one_block()
         people.append(some)
         models.append(slope_model(some))
-    common = _common_slopes(groups, models, [some.n_persons for some in people], anchors)
+    common = _common_slopes(groups, models, people, anchors)
     nothing = np.zeros((len(groups.names), layout.n_items))
     try:
         drawn = np.array([_drawn_shifts(groups, model, people, models, common, draw) for draw in range(DRAWS)])
@@ -85,7 +85,7 @@ def slope_shifts(groups: GroupCalibrations, group: Ints, model: GroupModel, anch
 
 
 def _common_slopes(
-    groups: GroupCalibrations, models: list[SlopeModel], sizes: list[int], anchors: NDArray[np.bool_]
+    groups: GroupCalibrations, models: list[SlopeModel], people: list[Responses], anchors: NDArray[np.bool_]
 ) -> _CommonSlopes:
     layout = groups.layout
     precision = np.array([1 / model.slope_se**2 for model in models])
@@ -95,12 +95,26 @@ def _common_slopes(
     trust = differ / (differ + error)
     slope = 1 + trust * (slope - slope.mean())
     # a theta - t is the same response curve with theta + d and t + a d: d makes the anchors agree with the first group.
-    location = np.array([layout.mean(model.intercepts) for model in models])
-    known = slope[anchors]
-    apart = (location[0] - location)[:, anchors] @ known / (known @ known)
-    on_first = np.array([model.intercepts for model in models]) + apart[:, None] * slope[layout.item]
-    intercepts = np.average(on_first, axis=0, weights=sizes)
+    # An intercept beside a category that next to nobody used may be anywhere, and counts by how many used both.
+    own = np.array([model.intercepts for model in models])
+    precision = np.array([_used_both(some) for some in people])
+    a = slope[layout.item]
+    shared = precision * precision[0] / (precision + precision[0]) * anchors[layout.item]
+    apart = (shared * a * (own[0] - own)).sum(axis=1) / (shared * a * a).sum(axis=1)
+    intercepts = (precision * (own + apart[:, None] * a)).sum(axis=0) / precision.sum(axis=0)
     return _CommonSlopes(slope, np.sqrt(trust * error), intercepts, apart)
+
+
+def _used_both(people: Responses) -> Floats:
+    """Of every threshold, about the precision of its intercept: the harmonic sum of the numbers of persons in the
+    category above and in the one below it."""
+    layout = people.thresholds
+    if layout.binary:
+        above, below = people.item_scores + 0.0, people.item_counts - people.item_scores + 0.0
+    else:
+        counts = np.nan_to_num(people.category_counts)
+        above, below = counts[layout.item, layout.level], counts[layout.item, layout.level - 1]
+    return np.asarray((above * below + 1e-6) / (above + below + 1e-3))
 
 
 def _drawn_shifts(
