@@ -205,8 +205,12 @@ def test_a_property_that_is_no_number_is_named_with_its_item(cli, properties, od
     cli.refused("fit answers.csv --item-covariates properties.csv -o out", "'length'", "'q3'")
 
 
-def test_a_word_among_numbers_is_remarked_on(cli, properties):
-    write_properties("length", ["1", "2", "1", "x", "2", "1", "2", "2"])
-    cli("fit answers.csv --item-covariates properties.csv -o out")
-    (found,) = (one for one in record()["findings"] if one["code"] == "covariates_in_words")
-    assert "'x' (item q3)" in found["sentence"]
+def test_a_word_among_numbers_is_refused_in_a_file_and_remarked_on_in_a_mapping(cli, properties):
+    lengths = ["1", "2", "1", "x", "2", "1", "2", "2"]
+    write_properties("length", lengths)
+    cli.refused("fit answers.csv --item-covariates properties.csv -o out", "'length'", "'x'")
+    answers = si.read("answers.csv")
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    (found,) = study._explained({"length": {f"q{k}": value for k, value in enumerate(lengths)}}).remarks
+    assert found.code == "covariates_in_words"
+    assert "'x' (item q3)" in found.sentence
