@@ -36,7 +36,7 @@ from spectral_irt.conditional.errors import (
     standard_errors,
 )
 from spectral_irt.conditional.exact_likelihood import information_at
-from spectral_irt.conditional.newton import CLOSE, NEWTON, QUICK_ANSWERS, Likelihood, Newton, newton
+from spectral_irt.conditional.newton import CLOSE, NEWTON, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, SharedSets, examine
@@ -214,7 +214,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
 
     Beside anchors they have their mean in each part of the data, and these are where they are.
     Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those with
-    less of a prior, or none, in the Newton steps are let out again, which saves an evaluation where it takes time.
+    less of a prior, or none, in the Newton steps are let out again, which saves an evaluation.
     With several thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards
     do not overshoot.
     """
@@ -233,7 +233,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     rounds = Rounds(rest, weighting, tie, fit.information, **solving)
     found = rounds.solve()
     beta, alpha = rounds.beta, rounds.plan.alpha
-    if binary and tie.estimated and rest.n_responses > QUICK_ANSWERS:
+    if binary and tie.estimated:
         # Flow out of an item; what flows in is more by the prior's pull, and the information is between the two.
         told = np.maximum(rounds.information() + alpha * beta / 2, 0.0)
         fade = fading(fit.information, fit.tied, alpha)
