@@ -97,7 +97,7 @@ def test_an_ordinary_test_is_conditional_maximum_likelihood(people):
         slopes.append(np.polyfit(data.difficulty, fit.difficulty_, 1)[0])
         if fit.regularization_.kind == "none":
             exact = ConditionalRasch().fit(data.responses)
-            np.testing.assert_allclose(fit.difficulty_, exact.difficulty_, atol=1e-4)
+            np.testing.assert_allclose(fit.difficulty_, exact.difficulty_, atol=3e-4)  # a thousandth of an error
     assert 0.94 < np.mean(slopes) < 1.06  # a standard error of .02 and .01
 
 
