@@ -110,7 +110,7 @@ def design_fit(
     if unbiased:  # last, for the memory of the point is used again
         noise = 1.0
         if weights is not None:
-            noise = float(found.point.score_squares(a).sum() / found.matrix.diagonal().sum())
+            noise = float(np.sum(weights**2) / np.sum(weights))
         columns = [term.columns if not made.fixed[term.columns].any() else slice(0) for term in made.terms]
         factor_of_term = bias_factors(likelihood, found, eta, columns, noise)
     factors = np.repeat(factor_of_term, [len(term.labels) for term in made.terms])

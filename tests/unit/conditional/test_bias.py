@@ -112,3 +112,14 @@ def test_regularization_0_is_maximum_likelihood_itself():
     np.testing.assert_allclose(rated.items.thresholds, rated.factor["items"] * plain.items.thresholds, atol=1e-5)
     assert "bias_correction" in [finding.code for finding in corrected.findings_]
     assert "bias_correction" not in [finding.code for finding in likeliest.findings_]
+
+
+def test_weights_that_differ_make_the_bias_larger_and_equal_ones_leave_it():
+    rng = np.random.default_rng(4)
+    data, *_ = simulated([rng.choice(10, 2, replace=False).tolist() for _ in range(150)], 4, 3, seed=4)
+    plain = si.SpectralPartialCredit().fit(data).calibration_.facets.factor
+    equal = si.SpectralPartialCredit().fit(data, weights=np.full(150, 3.0)).calibration_.facets.factor
+    unequal = si.SpectralPartialCredit().fit(data, weights=np.tile([0.2, 1.8], 75)).calibration_.facets.factor
+    for name in ("items", "rater"):
+        assert equal[name] == pytest.approx(plain[name], abs=2e-4)
+        assert 1 - unequal[name] > 1.3 * (1 - plain[name])  # squares of weights: 1.64 times
