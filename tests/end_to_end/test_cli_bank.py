@@ -33,6 +33,20 @@ def test_a_fit_is_kept(cli, bank):
     assert Bank.load(bank).data[0].source == "other.csv"
 
 
+def test_the_population_of_a_bank_counts_people_by_their_weights(cli):
+    rng = np.random.default_rng(4)
+    table = drawn(rng, 1.2 * rng.normal(size=(200, 1)) - np.linspace(-1, 1, 5)).astype(int)
+    weight = np.where(table.sum(axis=1) > 2, 3.0, 0.5)
+    items = {f"q{k}": table[:, k] for k in range(5)}
+    pl.DataFrame({"person": np.arange(200), **items, "weight": weight}).write_csv("weighted.csv")
+    cli.ok("fit weighted.csv --survey-weight weight --bank weighted")
+    answers = read("weighted.csv", people=["weight"])
+    expected = SpectralRasch().fit(answers, weights=weight).analyse(answers).to_bank().population
+    kept = Bank.load("weighted").population
+    assert kept.mean == pytest.approx(expected.mean, abs=1e-6)
+    assert kept.sd == pytest.approx(expected.sd, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("module", "name", "error", "says"),
     [

@@ -398,7 +398,7 @@ class FitJob:
         from spectral_irt.cli.data import save_bank
 
         study = self.study
-        bank = to_bank(study.calibration.replace(findings=study.findings(self.parts)), study.responses)
+        bank = to_bank(study.calibration.replace(findings=study.findings(self.parts)), study.responses, study.weights)
         save_bank(bank if self._enlarged is None else merged(self._enlarged, bank, study.responses), folder)
 
     @functools.cached_property
