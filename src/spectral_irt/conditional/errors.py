@@ -84,7 +84,8 @@ class Matrices:
         if not weak.size:
             return self
         directions = np.linalg.solve(root.T, weak)
-        unit = np.linalg.cholesky(directions.T @ expected[places] @ directions)
+        # A prior may hold a direction on which no answer informs; V'BV = 1 gives the unit of the ridge.
+        unit = np.linalg.cholesky(directions.T @ expected[places] @ directions + RIDGE * np.eye(directions.shape[1]))
         observed = directions.T @ self.meat[places] @ directions
         share, turned = np.linalg.eigh(np.linalg.solve(unit, np.linalg.solve(unit, observed).T))
         turned = unit @ turned
