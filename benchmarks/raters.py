@@ -1,6 +1,6 @@
 """Ratings: are severities, thresholds and adjusted measures of persons as sure as their standard errors say?
 
-    python benchmarks/raters.py [--parts coverage,assignment,many,lenient,size] [--replicates 20] [--designs ...]
+    python benchmarks/raters.py [--parts coverage,...,many,lenient,fit,misfit,halo,subsets,size] [--replicates 20] ...
 
 Five items in four categories, raters whose severities have a standard deviation of 0.6 logits; new ones, new persons
 and new ratings in every replicate.
@@ -14,6 +14,17 @@ and new ratings in every replicate.
                 squared error of severities, by what severities and thresholds were multiplied to take off their bias of
                 first order, and the share of raters on whom a prior acts
     lenient     one rater at -2.5 logits who rated six persons, among seven of 40 persons each: coverage of that rater
+    fit         of raters where the model holds: mean of infit, conventional and given the totals; how often infit,
+                outfit and slope given the totals are beyond 1.96 standard errors; how often a rater, or halo, is named
+    misfit      one rater of ten who gives some ratings at random, or two whose ratings have a slope of one half, or who
+                keep to the middle categories (thresholds 2.5 times as far apart): how often they are named, as what,
+                and how often any of the others is
+    halo        each rater has an impression of each person, of this sd in logits, that moves all ratings at once: H,
+                how often it is named; coverage of persons, with and without what is added for halo; EAP reliability,
+                said and true (the squared correlation with abilities); agreement. Abilities and thresholds are then
+                those of raters on average, which lie nearer together: persons are compared with the truth on that scale
+    subsets     two sets of five raters who share no person, one of them 2 logits more severe: coverage of persons by
+                themselves, and where each subset is compared within itself, as it should be
     size        CPU seconds and memory of 36,000 persons x 11,000 raters x 9 items of five categories, 4 raters a
                 person; `--times 1,10` has ten times as many persons, too. "fit": read and fit with standard errors,
                 "everything": the command with all its tables; `--memory 1GB` gives a budget
@@ -23,6 +34,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +44,7 @@ import polars as pl
 import draws
 import harness
 import spectral_irt as si
-from spectral_irt.persons.abilities import abilities
+from spectral_irt.persons.abilities import abilities, with_severities
 
 ITEMS, CATEGORIES, RATERS = 5, 4, 11_000
 SLOPES = ("slope of severities", "slope of thresholds", "slope of persons", "slope of persons (all else known)")
@@ -174,6 +186,155 @@ def assignment(chosen: str, seed: int, people: int = 300) -> dict[str, float]:
     }
 
 
+RATINGS = {
+    "2 ratings a person: one item, two raters": (300, 10, 2, 1),
+    "8 ratings a person: four items, two raters": (200, 10, 2, 4),
+    "20 ratings a person: four items, five raters": (100, 5, 5, 4),
+}  # people, raters, raters a person, items
+# Raters a person, and what is odd: the share of ratings at random of rater 0; of raters 0 and 1 the slope of their
+# ratings, and how many times as far apart their thresholds are.
+ODD: dict[str, tuple[int, dict[str, float]]] = {
+    "30% at random": (2, {"at_random": 0.3}),
+    "50% at random": (2, {"at_random": 0.5}),
+    "slope 0.5": (2, {"slope": 0.5}),
+    "slope 0.5, four raters a person": (4, {"slope": 0.5}),
+    "middle categories": (2, {"stretch": 2.5}),
+    "middle categories, four raters a person": (4, {"stretch": 2.5}),
+}
+IMPRESSIONS = {
+    "none": (0.0, 200, 10, 2),
+    "sd 0.4": (0.4, 200, 10, 2),
+    "sd 0.8": (0.8, 200, 10, 2),
+    "sd 1.2": (1.2, 200, 10, 2),
+    "sd 0.8, five raters of everybody": (0.8, 100, 5, 5),
+    "none, 120 raters of seven people each": (0.0, 400, 120, 2),
+}  # people, raters, raters a person
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Ratings, and what is true of them."""
+
+    responses: Any
+    theta: np.ndarray
+    severity: np.ndarray
+    thresholds: np.ndarray
+
+
+def drawn_ratings(
+    rng: draws.Rng,
+    people: int,
+    n_raters: int,
+    each: int,
+    items: int,
+    impression: float = 0.0,
+    slope: float = 1.0,
+    stretch: float = 1.0,
+    at_random: float = 0.0,
+) -> Drawn:
+    """So many raters for `each` person; raters 0 and 1 have this slope and stretch, rater 0 some ratings at random."""
+    raters = np.array([rng.choice(n_raters, each, replace=False) for _ in range(people)])
+    severity = rng.normal(0, 0.6, n_raters)
+    location = rng.normal(0, 0.8, items)
+    thresholds = draws.around(rng, location, (-1.2, 0, 1.2))
+    thresholds -= thresholds.mean()
+    theta = rng.normal(0, 1.3, people)
+    level = theta[:, None] + rng.normal(0, impression, raters.shape) - severity[raters]
+    slopes, wider = (np.where(np.arange(n_raters) < 2, own, 1.0)[raters][:, :, None, None] for own in (slope, stretch))
+    x = draws.categories(rng, slopes * (level[:, :, None, None] - wider * thresholds)).astype(int)
+    lot = (raters[:, :, None] == 0) & (rng.random(x.shape) < at_random)
+    x = np.where(lot, rng.integers(0, CATEGORIES, x.shape), x)
+    responses = draws.rated(raters.tolist(), n_raters, CATEGORIES - 1, x.ravel())
+    return Drawn(responses, theta - severity.mean(), severity - severity.mean(), thresholds)
+
+
+def analyzed(drawn: Drawn) -> Any:
+    return si.SpectralPartialCredit().fit(drawn.responses).analyse(drawn.responses)
+
+
+def beyond(z: np.ndarray) -> float:
+    return float(np.mean(np.abs(z[np.isfinite(z)]) > 1.96))
+
+
+def fit_of_raters(design: str, seed: int) -> dict[str, float]:
+    people, n_raters, each, items = RATINGS[design]
+    study = analyzed(drawn_ratings(np.random.default_rng([seed, 13]), people, n_raters, each, items))
+    table = study.facet("rater").to_dict(as_series=False)
+    found = {name: np.array(values) for name, values in table.items()}
+    return {
+        "conventional infit": float(found["infit"].mean()),
+        "infit": float(found["infit_conditional"].mean()),
+        "infit beyond 1.96": beyond(found["infit_conditional_z"]),
+        "outfit beyond 1.96": beyond(found["outfit_conditional_z"]),
+        "slope beyond 1.96": beyond((found["discrimination"] - 1) / found["discrimination_se"]),
+        "any rater named": float((found["misfit"] != "").any()),
+        "halo named": float("halo" in [finding.code for finding in study.findings()]),
+    }
+
+
+def misfit(kind: str, seed: int) -> dict[str, float]:
+    each, odd = ODD[kind]
+    study = analyzed(drawn_ratings(np.random.default_rng([seed, 17]), 200, 10, each, 4, **odd))
+    table = study.facet("rater")
+    verdict = np.array(table["misfit"].to_list())
+    n_odd = 1 if "at_random" in odd else 2
+    of_odd = verdict[:n_odd]
+    return {
+        "infit": float(table["infit_conditional"].to_numpy()[:n_odd].mean()),
+        "slope": float(table["discrimination"].to_numpy()[:n_odd].mean()),
+        "named": float(np.mean(of_odd != "")),
+        **{f"as {word}": float(np.mean(of_odd == word)) for word in ("underfit", "overfit", "central")},
+        "share of the others named": float(np.mean(verdict[n_odd:] != "")),
+    }
+
+
+def halo(impressions: str, seed: int) -> dict[str, float]:
+    sd, people, n_raters, each = IMPRESSIONS[impressions]
+    drawn = drawn_ratings(np.random.default_rng([seed, 19]), people, n_raters, each, 4, impression=sd)
+    study = analyzed(drawn)
+    calibration = study.calibration
+    record = study.record()["facets"]["rater"]
+    flatter = np.polyfit(drawn.thresholds.ravel(), calibration.facets.items.thresholds, 1)[0]
+    truth = drawn.theta * (flatter if sd else 1.0)
+    persons, posterior = study.abilities("wle"), study.abilities("eap")
+    plain = abilities(drawn.responses, calibration.thresholds)
+    without = with_severities(plain, drawn.responses, calibration.thresholds, calibration.facets)
+
+    def covered(found: Any) -> float:
+        return float(np.mean(np.abs(found.ability - truth) < 1.96 * found.se))
+
+    return {
+        "H": record["halo"],
+        "named": float("halo" in [finding.code for finding in study.findings()]),
+        "persons": covered(persons),
+        "persons (EAP)": covered(posterior),
+        "without what halo adds": covered(without),
+        "reliability": study.reliability().eap_reliability,
+        "true reliability": float(np.corrcoef(posterior.ability, drawn.theta)[0, 1] ** 2),
+        "agreement": record["agreement"],
+        "expected agreement": record["expected"],
+    }
+
+
+def subsets(comparison: str, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, 23])
+    severity = rng.normal(0, 0.6, 10) + np.repeat([0.0, 2.0], 5)
+    meets = [(rng.choice(5, 2, replace=False) + 5 * (k % 2)).tolist() for k in range(200)]
+    beta, theta = drawn_thresholds(rng), rng.normal(0, 1.2, 200)
+    responses = draws.ratings(meets, severity, beta, theta, rng)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    table = study.tables()["persons"]
+    subset = table["subset"]
+    center = np.array([severity[:5].mean(), severity[5:].mean()]) if comparison == "within subsets" else severity.mean()
+    origin = np.broadcast_to(center, 2)[(np.arange(200) % 2)]
+    error = table["ability"] - (theta - origin)
+    return {
+        "persons": float(np.mean(np.abs(error) < 1.96 * table["se"])),
+        "subsets found": float(len(set(subset.tolist()))),
+        "mean error of the second": float(error[1::2].mean()),
+    }
+
+
 def write(path: Path, times: int) -> int:
     """The table of the size, a row for each rating; how many there are."""
     rng = np.random.default_rng(31)
@@ -207,7 +368,7 @@ def size(times: int, memory: str) -> harness.Row:
 
 
 if __name__ == "__main__":
-    parts = ("coverage", "assignment", "many", "lenient", "size")
+    parts = ("coverage", "assignment", "many", "lenient", "fit", "misfit", "halo", "subsets", "size")
     asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=(1,), memory="")
     if "coverage" in asked.parts:
         cases = harness.cases(coverage, design=asked.designs)
@@ -220,5 +381,14 @@ if __name__ == "__main__":
         harness.study("Many raters of few persons", cases, asked, errors=SLOPES[:2])
     if "lenient" in asked.parts:
         harness.study("A lenient rater of few persons", harness.cases(lenient, persons=(6, 12)), asked)
+    if "fit" in asked.parts:
+        harness.study("Fit of raters where the model holds", harness.cases(fit_of_raters, design=RATINGS), asked)
+    if "misfit" in asked.parts:
+        harness.study("Raters who misfit", harness.cases(misfit, ratings=ODD), asked)
+    if "halo" in asked.parts:
+        harness.study("Halo", harness.cases(halo, impressions=IMPRESSIONS), asked)
+    if "subsets" in asked.parts:
+        kinds = ("within subsets", "all of them")
+        harness.study("Subsets that nothing links", harness.cases(subsets, comparison=kinds), asked)
     if "size" in asked.parts:
         harness.show("Thousands of raters", (size(times, asked.memory) for times in asked.times), asked)

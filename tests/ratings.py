@@ -1,5 +1,6 @@
 """Ratings for tests: responses with facets, simulated and from tables."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -39,3 +40,16 @@ def simulated(meets, n_items, categories, seed, severity=None, sd=1.2):
     p /= p.sum(axis=1, keepdims=True)
     x = (rng.random((len(who), 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     return ratings(who, item, {"rater": rater}, x), rho, beta, theta
+
+
+def given_totals(calibration, responses):
+    """Of every person: virtual items, ratings, and all ratings with the same total, with their probabilities."""
+    layout = calibration.layout
+    for row in responses.to_dense():
+        rated = np.flatnonzero(~np.isnan(row))
+        x = row[rated]
+        patterns = np.array(list(itertools.product(*(range(m + 1) for m in layout.max_score[rated]))))
+        patterns = patterns[patterns.sum(axis=1) == x.sum()]
+        cumulated = layout.cumulated(calibration.thresholds)[rated]
+        weight = np.exp(-np.array([[cumulated[k, c] for k, c in enumerate(one)] for one in patterns]).sum(axis=1))
+        yield rated, x, weight / weight.sum(), patterns

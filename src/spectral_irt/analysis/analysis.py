@@ -101,14 +101,16 @@ class Analysis(AnalysisOfRatings):
         """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
         if method is None or method != self._estimate(method):
             return self.reliability(self._estimate(method))
+        some = self._comparable()  # of ratings in subsets that nothing links, people of the first
+        everybody = np.ones(self.responses.n_persons, dtype=bool) if some is None else some
         return reliability(
             self.calibration,
-            self.responses,
-            self.abilities(method),
-            ml=self.abilities("ml"),
+            self.responses if some is None else self.responses.take_persons(some),
+            self.abilities(method).take(everybody),
+            ml=self.abilities("ml").take(everybody),
             eap=self._marginal(),
-            weights=self.weights,
-            person_infit=self._person_fit(method).infit,
+            weights=None if self.weights is None else self.weights[everybody],
+            person_infit=self._person_fit(method).infit[everybody],
             item_infit=(self._rated_items() if self.facets else self._item_statistics())["infit"],
         )
 

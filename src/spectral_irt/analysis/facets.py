@@ -16,9 +16,12 @@ from spectral_irt.analysis.folder import TABLES
 from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding
+from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import FIT, agreement, facet_findings, facet_table, interactions
-from spectral_irt.inference.fit.mean_squares import item_statistics
+from spectral_irt.inference.facets import CERTAIN, agreement, facet_findings, facet_table, fit_by_level, interactions
+from spectral_irt.inference.fit.item_fit import verdict
+from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.results import two_sided
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -117,20 +120,37 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def facet(self, name: str | None = None) -> Columns:
         """The levels of a facet as a table, by default of the only one: raters with their severity.
 
-        `severity` (larger = more severe), `se, n, infit, infit_z, outfit, outfit_z, discrimination, discrimination_se`
-        (the slope of ratings on what is expected; below 1: they crowd in the middle, above: at the ends),
-        `observed_average, fair_average` (the mean rating, and that of the average person on all items), `subset`
-        (levels of one can be compared), `status`, and the agreement with others where they met.
+        `severity` (larger = more severe), `se, n`; `infit, infit_z, outfit, outfit_z` at the estimated abilities, below
+        1 where people have few ratings; the same given the totals (`infit_conditional, ...`), 1 expected; given the
+        totals too, `discrimination, discrimination_se`, the slope of ratings on ability (below 1: middle categories
+        overused, above: lowest and highest); `halo, halo_z`: how much the sums of a rater's ratings of one person vary,
+        1 expected; `observed_average, fair_average` in the codes of the data (the mean rating, and that of the average
+        person on all items); `subset` (levels of one can be compared); the verdict `misfit` ("underfit", "overfit",
+        "central", "extreme ratings" or ""), and `status`, which has it in the place of "ok"; and the agreement with
+        others where they met, with what is expected given the totals.
         """
         if name != self._facet(name):
             return columns_of(self.facet, self._facet(name))
-        found = facet_table(self.calibration, self.responses, self.abilities().ability, name)
+        self._tell(f"fit of every {name}")
+        found = facet_table(
+            self.calibration,
+            self.responses,
+            self.abilities("wle").ability,
+            name,
+            given=self._given_total(),
+            impressions=self._halo(name),
+        )
         met = self._agreement(name)
         return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
 
     @once
     def _agreement(self, name: str) -> Columns:
-        return agreement(self.calibration, self.responses, self.abilities().ability, name)
+        return agreement(self.calibration, self.responses, name)
+
+    @once
+    def _given_total(self) -> GivenScore:
+        """Ratings given the totals."""
+        return GivenScore.of(self.responses, self.calibration.thresholds)
 
     @tabled
     @once
@@ -147,9 +167,13 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def _rated_items(self) -> Columns:
         """The items themselves, with their fit."""
         assert self.calibration.facets is not None
-        facets, beta = self.calibration.facets.facets, self.calibration.thresholds
-        fit = item_statistics(self.responses, beta, self.abilities().ability, facets.item, len(facets.items))
-        return self.calibration.own_items.item_columns() | {name: fit[name] for name in FIT}
+        facets = self.calibration.facets.facets
+        levels = (facets.item, len(facets.items))
+        ability = self.abilities("wle").ability
+        fit = fit_by_level(self.calibration, self.responses, ability, *levels, given=self._given_total())
+        z = fit["infit_conditional_z"]
+        columns = self.calibration.own_items.item_columns() | fit
+        return columns | verdict(two_sided(z), z, fit["infit_conditional"], CERTAIN)
 
     @once
     def _facet_findings(self) -> list[Finding]:
@@ -157,7 +181,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         said: list[Finding] = []
         for name in self.facets:
             tables = columns_of(self.facet, name), columns_of(self.interactions, name)
-            said += facet_findings(self.responses, name, *tables)
+            said += facet_findings(self.responses, name, *tables, self._halo(name))
         return said
 
     @once
@@ -166,14 +190,21 @@ class AnalysisOfRatings(AnalysisOfPeople):
         found = {}
         for name in self.facets:
             table, met = columns_of(self.facet, name), self._agreement(name)
-            pairs, apart = met["pairs"].sum(), separation(table["severity"], table["se"])
+            largest = table["subset"] == 1  # severities of others are not on the same scale
+            severity = table["severity"][largest]
+            pairs, apart = met["pairs"].sum(), separation(severity, table["se"][largest])
             kinds = {"reliability": max(apart.reliability, 0.0), "separation": apart.separation, "strata": apart.strata}
+            impressions = self._halo(name)
             found[name] = {
                 "levels": len(table["n"]),
                 "subsets": int(table["subset"].max()),
-                "sd": float(np.std(table["severity"], ddof=1)) if len(table["n"]) > 1 else None,
+                "levels_compared": int(largest.sum()),
+                "sd": float(np.std(severity, ddof=1)) if len(severity) > 1 else None,
                 **{key: value if np.isfinite(value) else None for key, value in kinds.items()},
                 "pairs": int(pairs) // 2,
+                "halo": None if impressions is None else impressions.ratio,
+                "halo_z": None if impressions is None else impressions.z,
+                "halo_sd": None if impressions is None else impressions.variance**0.5,
             }
             if pairs:
                 shares = {key: met["pairs"] @ np.nan_to_num(met[key]) / pairs for key in ("agreement", "expected")}
@@ -221,16 +252,27 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return explain_items(self.responses, properties)
 
 
+def severest_first(table: Columns) -> Ints:
+    """The order of the levels of a facet: the most severe first, within subsets that can be compared."""
+    return np.lexsort((-np.nan_to_num(table["severity"]), table["subset"]))
+
+
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     """A line for each facet."""
     said = []
     for name, found in study._facet_record().items():
         table = columns_of(study.facet, name)
-        low, high = np.nanmin(table["severity"]), np.nanmax(table["severity"])
-        text = f"{count(found['levels'], name)}, severity {low:z.2f} to {high:z.2f} logits"
+        severity = table["severity"][table["subset"] == 1]
+        low, high = np.nanmin(severity), np.nanmax(severity)
+        text = f"{count(found['levels'], name)}, "
+        if found["subsets"] > 1:
+            text += f"{found['levels_compared']:,} in subset 1: "
+        text += f"severity {low:z.2f} to {high:z.2f} logits"
         if found["reliability"] is not None:
             text += f", reliability {found['reliability']:.2f}, separation {found['separation']:.2f}"
         if "agreement" in found:
             text += f"; exact agreement {found['agreement']:.0%}, expected {found['expected']:.0%}"
+        if found["halo"] is not None:
+            text += f"; halo {found['halo']:.2f} (1 expected)"
         said.append((name, text))
     return said

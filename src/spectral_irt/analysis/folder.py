@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt import __version__
 from spectral_irt.analysis.cache import columns_of
@@ -253,7 +254,7 @@ def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
     if parts.persons:
         drawn = study.ability == "pv"
         columns = columns_of(study.persons, "eap" if drawn else None)
-        found["persons"] = persons_record(columns, study.ability, study.weights)
+        found["persons"] = persons_record(columns, study.ability, study.weights, study._comparable())
         if drawn:
             given = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
             found["persons"]["plausible_values"] = given
@@ -329,13 +330,17 @@ def counts_of(responses: Responses) -> dict[str, int | None]:
     return {**counts, **left}
 
 
-def persons_record(persons: Columns, ability: str, weights: Floats | None = None) -> dict[str, Any]:
-    """How many people there are of which kind, and where they are."""
+def persons_record(
+    persons: Columns, ability: str, weights: Floats | None = None, comparable: NDArray[np.bool_] | None = None
+) -> dict[str, Any]:
+    """How many people there are of which kind, and where they are: mean and sd of those who can be `comparable`, by
+    default of all."""
     n, score, measured = persons["n"], persons["score"], persons["ability"]
     known = np.isfinite(measured)
+    some = known if comparable is None else known & comparable
     mean = sd = None
-    if known.any():
-        mean, sd = mean_and_sd(measured[known], None if weights is None else weights[known])
+    if some.any():
+        mean, sd = mean_and_sd(measured[some], None if weights is None else weights[some])
     return {
         "ability": ability,
         "with_ability": int(known.sum()),
@@ -343,7 +348,8 @@ def persons_record(persons: Columns, ability: str, weights: Floats | None = None
         "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
         "all_wrong": int(np.sum((n > 0) & (score == 0))),
         "mean": mean,
-        "sd": sd if known.sum() > 1 else None,
+        "sd": sd if some.sum() > 1 else None,
+        "compared": int(some.sum()),
     }
 
 

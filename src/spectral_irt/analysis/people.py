@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
@@ -17,7 +18,8 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import fair_average
+from spectral_irt.inference.facets import fair_average, subset_of_persons
+from spectral_irt.inference.fit.halo import Halo, halo_of_facet
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
@@ -125,7 +127,34 @@ class AnalysisOfPeople:
         beta = self.calibration.thresholds
         found = abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd, weights=self.weights)
         rated = self.calibration.facets
-        return found if rated is None else with_severities(found, self.responses, self.calibration.thresholds, rated)
+        if rated is None:
+            return found
+        return with_severities(found, self.responses, self.calibration.thresholds, rated, self._halo_variances())
+
+    def _halo_variances(self) -> dict[str, float]:
+        """Of the impressions that raters, and levels of other facets, have of persons."""
+        found = {name: self._halo(name) for name in self.facets}
+        return {name: halo.variance for name, halo in found.items() if halo is not None}
+
+    @once
+    def _halo(self, name: str) -> Halo | None:
+        """How far ratings of one person by one rater depend on each other; None where that cannot be seen."""
+        self._tell(f"halo of every {name}")
+        return halo_of_facet(self.calibration, self.responses, name)
+
+    @once
+    def _subset(self) -> Ints | None:
+        """Of ratings in subsets that nothing links, the subset of each person from 1, or 0 without ratings; None where
+        all people can be compared."""
+        rated = self.calibration.facets
+        if rated is None or rated.subset_of_item.max(initial=0) == 0:
+            return None
+        return subset_of_persons(rated, self.responses) + 1
+
+    def _comparable(self) -> NDArray[np.bool_] | None:
+        """People of the first subset, whose measures can be compared; None where that is everybody."""
+        subset = self._subset()
+        return None if subset is None else subset == 1
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
@@ -190,7 +219,25 @@ class AnalysisOfPeople:
     @once
     def _marginal(self) -> Marginal | None:
         """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
-        return marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
+        some = self._comparable()
+        if some is None:
+            some = np.ones(self.responses.n_persons, dtype=bool)
+        responses = self.responses if some.all() else self.responses.take_persons(some)
+        weights = None if self.weights is None else self.weights[some]
+        found = marginal_reliability(responses, self.calibration.thresholds, weights)
+        if found is None or self.calibration.facets is None:
+            return found
+        return self._of_ratings(found, some, weights)
+
+    def _of_ratings(self, found: Marginal, some: NDArray[np.bool_], weights: Floats | None) -> Marginal:
+        """The reliability that allows for the errors of severities and for halo."""
+        eap = abilities(self.responses, self.calibration.thresholds, "eap", prior_mean=found.mean, prior_sd=found.sd)
+        measures = self.calibration.facets
+        assert measures is not None
+        beta = self.calibration.thresholds
+        severities = with_severities(eap, self.responses, beta, measures)
+        all_errors = with_severities(eap, self.responses, beta, measures, self._halo_variances())
+        return found.with_rater_errors(eap.take(some), severities.take(some), all_errors.take(some), weights)
 
     @once
     def _person_fit(self, method: str) -> MeanSquares:
@@ -376,6 +423,9 @@ class AnalysisOfPeople:
         tables = {"persons": columns_of(self.persons, draws=parts.draws, seed=parts.seed, given=parts.groups or None)}
         if self.facets:
             tables["persons"]["fair_average"] = fair_average(self.calibration, tables["persons"]["ability"])
+            subset = self._subset()
+            rated = (self.responses.counts > 0).astype(np.int64)
+            tables["persons"]["subset"] = rated if subset is None else subset
         elif parts.scores:  # what a score means depends on who rated
             tables["scores"], forms = columns_of(self.scores), self.forms()
             if every and not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):

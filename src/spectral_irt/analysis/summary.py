@@ -9,9 +9,10 @@ import numpy as np
 from rich.text import Text
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.analysis.facets import facet_lines
+from spectral_irt.analysis.facets import facet_lines, severest_first
 from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, estimator_name
+from spectral_irt.inference.fit.item_fit import SQUARES
 from spectral_irt.terminal import (
     DIRECTION,
     FIT,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.scores.reliability import Reliability
+    from spectral_irt.tables import Columns
 
 LIKELIHOOD = "Conditional maximum likelihood, started from the spectral estimate"
 SHOWN = 12  # groups, or classes, that are shown; the files have all
@@ -86,7 +88,7 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     """The items, and the levels of every facet from the most severe down."""
     made, rated = study.calibration.own_items, study.calibration.facets is not None
     columns = study._rated_items() if rated else made.item_columns()
-    fit = columns if rated else study.checks(parts).columns if parts.fit else None
+    fit = given_totals(columns) if rated else study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
     how["words"] = words = study._words
     if not made.layout.binary:
@@ -97,16 +99,29 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     say(out)
     for name in study.facets:
         table = columns_of(study.facet, name)
-        order = np.argsort(-np.nan_to_num(table["severity"]), kind="stable")
+        order = severest_first(table)
         some = order if len(order) <= 2 * SHOWN else np.concatenate([order[:SHOWN], order[-SHOWN:]])
         heads = [name, "severity", "se", "n", "infit", "outfit", "average", "fair"]
-        keys = ["severity", "se", "n", "infit", "outfit", "observed_average", "fair_average"]
-        form = {"n": ","}
+        keys = ["severity", "se", "n", "infit_conditional", "outfit_conditional", "observed_average", "fair_average"]
+        if table["subset"].max(initial=1) > 1:
+            heads.insert(1, "subset")
+            keys.insert(0, "subset")
+        form = {"n": ",", "subset": "d"}
         cells = [[f"{value:{form.get(key, 'z.2f')}}" for value in table[key][some].tolist()] for key in keys]
+        marks = ["" if status == "ok" else str(status) for status in table["status"][some]]
+        if any(marks):
+            heads.append("")
+            cells.append(marks)
         say(out, plain_table(heads, [[str(label) for label in table[name][some]], *cells], out.width, whole=out.whole))
         if len(some) < len(order):
             say(out, Text(f"{count(len(order) - len(some), name)} in between are not shown.", style="dim"))
         say(out)
+
+
+def given_totals(columns: Columns) -> Columns:
+    """The columns with the fit given the totals in the place of the conventional one: 1 is expected of it, whatever the
+    number of ratings a person has."""
+    return columns | {name: columns[name.replace("fit", "fit_conditional")] for name in SQUARES}
 
 
 def one(words: str) -> str:
@@ -122,7 +137,9 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
     lines, words = [], study._words
     if parts.persons:
-        lines.append(("people", words(people(study.reliability()))))
+        some = study._comparable()
+        which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "
+        lines.append(("people", words(which + people(study.reliability()))))
     if parts.fit:
         lines.append(("fit", words(study.checks(parts).sentence())))
     if study.facets:

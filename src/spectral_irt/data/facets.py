@@ -21,7 +21,8 @@ SEPARATOR = " × "
 TAKEN_NAMES = frozenset({
     "item", "items", "person", "persons", "group", "threshold", "thresholds", "severity", "se", "n", "infit", "infit_z",
     "outfit", "outfit_z", "discrimination", "discrimination_se", "observed_average", "fair_average", "subset", "status",
-    "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which",
+    "infit_conditional", "infit_conditional_z", "outfit_conditional", "outfit_conditional_z", "halo", "halo_z",
+    "misfit", "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which",
 })  # fmt: skip
 
 
@@ -112,6 +113,8 @@ class FacetMeasures:
 
     Of each facet, in the order of its levels: `severity` in logits, larger = more severe; `se`; `status`, "ok",
     "anchored", "extreme" (placed by the prior) or "unlinked"; `subset`: who can be compared, 0 the largest.
+
+    `subset_of_item` says which virtual items can be compared, and so which people: those rated on items of one subset.
     """
 
     facets: Facets
@@ -121,5 +124,6 @@ class FacetMeasures:
     spread: Floats
     columns: Mapping[str, slice]
     likeliest: Floats
+    subset_of_item: Ints
     under_prior: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     factor: Mapping[str, float] = field(default_factory=dict)

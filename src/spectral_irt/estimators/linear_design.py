@@ -328,6 +328,11 @@ class DesignMatrix:
         main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
         return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
 
+    def scale_of_items(self, directions: Floats) -> Ints:
+        """The same number for virtual items whose thresholds can be compared, by the directions left open."""
+        shift = self.matrix[self.layout.first] @ directions  # of each combination, that no answer notices
+        return subsets(shift)
+
     def normalization(self, levels: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
         """Chooses among the parameters, or columns of them, that the answers do not tell apart.
 
@@ -362,8 +367,7 @@ def combinations_on_one_scale(responses: Responses) -> Ints:
     design = LinearDesign().of(responses)
     linked_by_persons, _ = linked_items(responses, mixed=True)
     directions, _ = design.open_directions(linked_by_persons[responses.thresholds.item])
-    shift = design.matrix[responses.thresholds.first] @ directions  # of each combination, that no answer notices
-    return subsets(shift)
+    return design.scale_of_items(directions)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -126,6 +126,7 @@ def design_fit(
         tied=tied,
         found=found,
         factor=factor_of_term,
+        scales=made.scale_of_items(levels),
     )
 
 
@@ -358,6 +359,7 @@ class DesignResult:
     tied: Mask
     found: Newton
     factor: Floats  # of each term, by which its values were multiplied to take off the bias of first order
+    scales: Ints  # the same for virtual items that can be compared, and so for people rated on them
 
     @property
     def effect(self) -> Floats:
@@ -383,6 +385,19 @@ class DesignResult:
         ridge = self.found.ridge
         precision = np.zeros(len(self.eta)) if ridge is None else ridge.precision
         return {term.name: precision[term.columns] > 0 for term in self.design.terms}
+
+    def subset_of_items(self) -> Ints:
+        """Which virtual items can be compared, numbered as the subsets of the facets are."""
+        facets = self.design.facets
+        number = np.zeros(len(self.scales), dtype=np.int64)
+        for name in facets.names[1:]:
+            if name in self.subset:
+                subset = self.subset[name]
+                number = number * (subset.max(initial=0) + 1) + subset[facets.column(name)[1]]
+        lowest = np.full(self.scales.max(initial=0) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(lowest, self.scales, number)
+        rank = np.argsort(np.argsort(lowest, kind="stable"), kind="stable")
+        return rank[self.scales]
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
@@ -427,6 +442,8 @@ class DesignResult:
             one = "item" if name == ITEMS else name
             fall = f"The {one}s fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}."
             what = f"{fall} Each subset has a mean of zero of its own; values of different subsets cannot be compared."
+            if name != ITEMS:
+                what += " Neither can measures and fair averages of persons rated by them."
             how = f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze each"
             outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
             said.append(Finding("disjoint_subsets", "warning", what, f"{how} subset by itself.", outside))
@@ -508,6 +525,7 @@ class DesignResult:
                 likeliest=found.beta,
                 under_prior=self.under_prior,
                 factor={term.name: float(self.factor[k]) for k, term in enumerate(self.design.terms)},
+                subset_of_item=self.subset_of_items(),
             ),
             extra={"effects": effects},
         )

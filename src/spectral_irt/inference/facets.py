@@ -10,56 +10,119 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.information import Point
+from spectral_irt.conditional.exact import Contour, PatternPart, padded, pattern_parts
+from spectral_irt.conditional.information import Point, by_item
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
-from spectral_irt.data.design import Mask
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items, rows_of
+from spectral_irt.data.design import Mask, distinct_rows
+from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import by_label
-from spectral_irt.inference.fit.item_fit import SQUARES
+from spectral_irt.inference.fit.halo import Halo
+from spectral_irt.inference.fit.item_fit import SQUARES, verdict
+from spectral_irt.inference.fit.level_fit import at_points, level_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
+from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.results import adjusted, two_sided
-from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, listed
+from spectral_irt.text import listed
 
-FIT = (*SQUARES, "discrimination")
-ERRATIC = 1.5  # infit beyond which a rater is erratic
-FLAT, STEEP = 0.7, 1.3  # slopes beyond which ratings crowd in the middle, or at the ends
+FLAT, STEEP = 0.8, 1.25  # slopes beyond which a rater keeps to the middle categories, or to the lowest and highest
 SURE = 3.0  # standard errors
 FAR = 1.0  # logits from the mean of the raters
 FEW = 10  # ratings
-CERTAIN = 0.05  # of an adjusted p below which an interaction is said to be there
+CERTAIN = 0.05  # of an adjusted p below which something is said of a rater, or of an interaction
+OF_EACH_TEST = CERTAIN / 2  # the two tests of a rater, of infit and of slope, have this together (Bonferroni)
+HALO = 0.01  # of the one p of a facet below which halo is a warning
 ROWS = 2_000  # interactions at a time
+CENTRAL, SHARP = "central", "extreme ratings"  # misfits that the slope of a rater says
 
 
-def facet_table(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
-    """A row for each level of a facet, with the columns of `Analysis.facet`."""
+def facet_table(
+    calibration: Calibration,
+    responses: Responses,
+    ability: Floats,
+    name: str,
+    given: GivenScore | None = None,
+    impressions: Halo | None = None,
+) -> Columns:
+    """A row for each level of a facet, with the columns of `Analysis.facet` but for agreement."""
     rated = calibration.facets
     assert rated is not None
-    (labels, code), own = rated.facets.column(name), rated.of[name]
+    labels, code = rated.facets.column(name)
+    own = rated.of[name]
     codes = np.nan_to_num(rated.items.codes)[rated.facets.item]
     rating = (np.nan_to_num(responses.category_counts) * codes).sum(axis=1)  # as they were given
     n, score = (np.bincount(code, each, len(labels)) for each in (responses.item_counts, rating))
-    fit = item_statistics(responses, calibration.thresholds, ability, code, len(labels))
-    known = ability[np.isfinite(ability)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        average, mean = score / n, known.sum() / np.float64(len(known))
+        average = score / n
+    fit = fit_by_level(calibration, responses, ability, code, len(labels), given)
+    ratio = halo_z = np.full(len(labels), np.nan)
+    if impressions is not None:
+        ratio, halo_z = impressions.of_level, impressions.of_level_z
+        fit["discrimination_se"] = fit["discrimination_se"] * max(impressions.ratio, 1.0) ** 0.5
+    misfit = level_verdict(fit)
+    mean = mean_of_subsets(rated, responses, ability)[first_of_levels(rated.subset_of_item, code, len(labels))]
     return {
         name: labels,
         "severity": own["severity"],
         "se": own["se"],
         "n": n.astype(np.int64),
-        **{key: fit[key] for key in (*FIT, "discrimination_se")},
+        **fit,
+        "halo": ratio,
+        "halo_z": halo_z,
         "observed_average": average,
         "fair_average": fair_average(calibration, mean - own["severity"]),
         "subset": own["subset"] + 1,
-        "status": own["status"],
+        "misfit": misfit,
+        "status": np.where((own["status"] == "ok") & (misfit != ""), misfit, own["status"]),
     }
+
+
+def fit_by_level(
+    calibration: Calibration,
+    responses: Responses,
+    ability: Floats,
+    level: Ints,
+    n_levels: int,
+    given: GivenScore | None = None,
+) -> Columns:
+    """Infit and outfit of the levels of a facet, or of the items, conventional and given the totals, and slopes."""
+    rated = calibration.facets
+    assert rated is not None
+    usual = item_statistics(responses, calibration.thresholds, ability, level, n_levels)
+    given = GivenScore.of(responses, calibration.thresholds) if given is None else given
+    variance = rated.spread if rated.spread.ndim == 1 else np.diag(rated.spread)
+    estimated = rated.design[:, np.flatnonzero(variance != 0)]  # anchors take up nothing
+    conditional = level_fit(responses, given, ability, level, n_levels, estimated)
+    columns: Columns = {name: usual[name] for name in SQUARES}
+    columns |= {name.replace("fit", "fit_conditional"): conditional[name] for name in SQUARES}
+    return columns | {name: conditional[name] for name in ("discrimination", "discrimination_se")}
+
+
+def level_verdict(fit: Columns) -> NDArray[Any]:
+    """Which levels misfit: "underfit" or "overfit" by the conditional infit, as of items; "central" or "extreme
+    ratings" by the slope (Holm); at 5% for both tests of all levels, and only where it is large enough to matter.
+
+    Ratings at random are flat as well, so that underfit comes first. Slopes are compared with their median: where some
+    raters are flat, all others are steeper than the average, which is the model's 1.
+    """
+    z = fit["infit_conditional_z"]
+    misfit = verdict(two_sided(z), z, fit["infit_conditional"], OF_EACH_TEST)["misfit"]
+    known = np.isfinite(fit["discrimination"])
+    if not known.any():
+        return misfit
+    slope = fit["discrimination"] / max(float(np.median(fit["discrimination"][known])), FLAT)
+    certain = adjusted(two_sided((slope - 1) / fit["discrimination_se"]), "holm") < OF_EACH_TEST
+    certain &= misfit != "underfit"
+    misfit[certain & (slope < FLAT)] = CENTRAL
+    misfit[certain & (slope > STEEP)] = SHARP
+    return misfit
 
 
 def fair_average(calibration: Calibration, theta: Floats) -> Floats:
@@ -73,43 +136,91 @@ def fair_average(calibration: Calibration, theta: Floats) -> Floats:
     return average / items.n_items
 
 
-def agreement(calibration: Calibration, responses: Responses, ability: Floats, name: str) -> Columns:
+def first_of_levels(values: Ints, code: Ints, n_levels: int) -> Ints:
+    """Of each level what its first virtual item has; 0 where it has none."""
+    found = np.zeros(n_levels, dtype=np.int64)
+    found[code[::-1]] = values[::-1]
+    return found
+
+
+def mean_of_subsets(rated: FacetMeasures, responses: Responses, ability: Floats) -> Floats:
+    """The mean ability of the people of each subset."""
+    subset = subset_of_persons(rated, responses)
+    known = np.isfinite(ability) & (subset >= 0)
+    size = rated.subset_of_item.max(initial=0) + 1
+    total = np.bincount(subset[known], weights=ability[known], minlength=size)
+    with np.errstate(invalid="ignore"):
+        return total / np.bincount(subset[known], minlength=size)
+
+
+def subset_of_persons(rated: FacetMeasures, responses: Responses) -> Ints:
+    """The subset in which each person was rated; -1 without ratings."""
+    return np.asarray(responses.entries.gather(_first_subset, responses.thresholds, rated.subset_of_item))
+
+
+def _first_subset(block: Block, layout: Thresholds, subset: Ints) -> Ints:
+    indptr, items, _ = answered_items(block, layout)
+    found = np.full(block.n_persons, -1, dtype=np.int64)
+    some = np.flatnonzero(np.diff(indptr))
+    found[some] = subset[items[indptr[some]]]
+    return found
+
+
+def agreement(calibration: Calibration, responses: Responses, name: str) -> Columns:
     """How often two levels of a facet gave the same rating where they met, over the same person and item.
 
-    For each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model at the
-    person's ability.
+    For each level: `pairs`, `agreement` (share of pairs that are exactly alike) and `expected`, by the model given the
+    person's total: P(X_a = X_b | total) is a contour sum of q_ac q_bc, as of `inference.fit.level_fit`.
     """
     assert calibration.facets is not None
-    facets, beta = calibration.facets.facets, np.nan_to_num(calibration.thresholds)
+    facets = calibration.facets.facets
+    layout = responses.thresholds
+    beta = np.nan_to_num(calibration.thresholds)
     labels, code = facets.column(name)
     rest = [k for k, one in enumerate(facets.names) if one != name]
     same = np.unique(facets.codes[:, rest], axis=0, return_inverse=True)[1].ravel()
-    args = responses.thresholds, beta, same, code, len(labels)
-    pairs, alike, expected = responses.entries.sum(_pairs, *args, persons=(ability,))
+    pairs, alike, extreme = responses.entries.sum(_observed_pairs, layout, same, code, len(labels))
+    patterns = distinct_rows(responses)
+    rows, _ = by_item(patterns.rows)
+    parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
+    padding = (np.append(same, same.max(initial=-1) + 1), np.append(code, len(labels)))
+    expected = extreme  # where the total is the lowest or the highest, all ratings are alike
+    for part in parts.map(_expected_pairs, padded(layout, beta), *padding):
+        expected = expected + part[:-1]
     with np.errstate(invalid="ignore"):
         return {"pairs": pairs.astype(np.int64), "agreement": alike / pairs, "expected": expected / pairs}
 
 
-def _pairs(
-    block: Block, ability: Floats, layout: Thresholds, beta: Floats, same: Ints, code: Ints, n_levels: int
-) -> Floats:
-    """Pairs of ratings of one person and thing by two levels: how many, how many alike, how many expected; by level.
-
-    Each is a product of what two ratings have: one, what they are, and how likely that is, category by category.
-    """
+def _observed_pairs(block: Block, layout: Thresholds, same: Ints, code: Ints, n_levels: int) -> Floats:
+    """Pairs of ratings of one person and thing by two levels, by level: how many, how many alike, and how many of
+    people with an extreme total."""
+    rows = rows_of(block, layout)
     indptr, items, x = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    some = np.flatnonzero(np.isfinite(ability[person]))
-    person, items = person[some], items[some]
-    _, thing = np.unique(person * np.int64(same.max() + 1) + same[items], return_inverse=True)
-    size = (len(thing), len(thing))
-    together = sparse.csr_array((np.ones(len(thing)), (thing, np.arange(len(thing)))), shape=size)
-    p = category_probabilities(ability[person], layout.cumulated(beta)[items])
-    total = []
-    for has in (np.ones((len(thing), 1)), np.eye(layout.widest + 1)[x[some]], p):
-        others = (together @ has)[thing] - has
-        total.append(np.bincount(code[items], (has * others).sum(axis=1), n_levels))
-    return np.array(total)
+    _, thing = np.unique(person * np.int64(same.max(initial=0) + 1) + same[items], return_inverse=True)
+    thing = thing.ravel()
+    others = np.bincount(thing)[thing] - 1.0
+    alike = np.unique(thing * np.int64(layout.widest + 1) + x, return_inverse=True)[1].ravel()
+    others_alike = np.bincount(alike)[alike] - 1.0
+    extreme = np.where(rows.informative[person], 0.0, others_alike)
+    return np.array([np.bincount(code[items], each, n_levels) for each in (others, others_alike, extreme)])
+
+
+def _expected_pairs(part: PatternPart, cumulated: Floats, same: Ints, code: Ints) -> Floats:
+    """Pairs that are expected to be alike given the total, by level; the last is that of the padding."""
+    items = part.items.T
+    contour = Contour.of(cumulated.T[1:, items], part.scores, part.max_scores)
+    person = np.arange(items.shape[1])
+    cell = (person * (same.max(initial=0) + 1) + same[items]).ravel()
+    thing = np.unique(cell, return_inverse=True)[1].ravel()
+    alike = np.zeros(items.shape)
+    for weight, q in zip(contour.weight, at_points(contour), strict=True):
+        for own in q:  # one category
+            flat = own.ravel()
+            together = np.bincount(thing, flat.real) + 1j * np.bincount(thing, flat.imag)
+            alike += (weight * own * (together[thing].reshape(own.shape) - own)).real
+    by_level = np.bincount(code[items].ravel(), (alike * part.people).ravel(), minlength=int(code.max()) + 1)
+    return by_level.astype(np.float64)
 
 
 def interactions(calibration: Calibration, responses: Responses, name: str, groups: Any = None) -> Columns:
@@ -194,29 +305,47 @@ def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], spars
     return np.concatenate(taken)
 
 
-def facet_findings(responses: Responses, name: str, table: Columns, pairs: Columns) -> list[Finding]:
-    """What is odd about the levels of a facet, by their table (too severe, erratic, crowded, hardly seen), by whom they
-    rated, and by their interactions with items."""
+def facet_findings(
+    responses: Responses, name: str, table: Columns, pairs: Columns, impressions: Halo | None = None
+) -> list[Finding]:
+    """What is odd about the levels of a facet, by their table (too severe, misfitting, hardly seen), by whom they
+    rated, by their interactions with items, and whether ratings of one level depend on each other."""
     found = []
     far = np.abs(table["severity"]) > np.maximum(FAR, SURE * table["se"])
-    sure = np.abs(table["discrimination"] - 1) > SURE * table["discrimination_se"]
-    erratic = (table["infit"] > ERRATIC) & (table["infit_z"] > 2)
-    flat, steep = (sure & (table["discrimination"] < FLAT)), (sure & (table["discrimination"] > STEEP))
+    misfit = table["misfit"]
     trained = "The measures of people allow for it; look at how they were trained."
-    single = "Their ratings say less than the model believes; look at single ratings."
+    single = "Their ratings say less than the model takes them to say; look at single ratings."
+    regular = "Look whether they saw the ratings of others, or rated one item by another."
     prior = "What is said about them rests on the prior in part."
     for code, chosen, what, remedy in (
         ("severe_levels", far, f"more than {FAR:g} logit from the mean", trained),
-        ("erratic_levels", erratic, f"erratic (infit above {ERRATIC:g})", single),
-        ("central_levels", flat, "crowding in the middle categories", "Central tendency draws people together."),
-        ("extreme_levels", steep, "crowding in the lowest and highest categories", "They part people too sharply."),
+        ("erratic_levels", misfit == "underfit", "less predictable than the model says (underfit)", single),
+        ("regular_levels", misfit == "overfit", "more predictable than the model says (overfit)", regular),
+        (
+            "central_levels",
+            misfit == CENTRAL,
+            "overusing the middle categories",
+            "People look more alike than they are.",
+        ),
+        ("extreme_levels", misfit == SHARP, "overusing the lowest and highest categories", "They part people too far."),
         ("few_ratings", table["n"] < FEW, f"with fewer than {FEW} ratings", prior),
     ):
         names = table[name][chosen]
         if len(names):
             sentence = f"{name.capitalize()}: {len(names):,} of {len(far):,} {what}: {listed(names)}."
-            note = code in ("severe_levels", "few_ratings")
+            note = code in ("severe_levels", "regular_levels", "few_ratings")
             found.append(Finding(code, "note" if note else "warning", sentence, remedy, tuple(names.tolist())))
+    if impressions is not None and two_sided(impressions.z) / 2 < HALO and impressions.z > 0:
+        sentence = (
+            f"Ratings of the same person by one {name} depend on each other (halo): their sums vary "
+            f"{impressions.ratio:.2f} times as much as the model expects (z = {impressions.z:.1f}), as if each {name} "
+            f"had an impression of each person with an sd of {impressions.variance**0.5:.2f} logits."
+        )
+        remedy = (
+            "Standard errors of persons and the EAP reliability allow for it. More ratings of a person by the same "
+            f"{name} tell little; more {name}s do."
+        )
+        found.append(Finding("halo", "warning", sentence, remedy))
     assert responses.facets is not None
     labels, level = responses.facets.column(name)
     met = np.asarray(responses.entries.gather(_met, responses.thresholds, level, len(labels)))
@@ -230,12 +359,14 @@ def facet_findings(responses: Responses, name: str, table: Columns, pairs: Colum
         found.append(Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy))
     certain = int(np.sum(pairs["p_holm"] < CERTAIN))
     if certain:
+        largest = pairs["bias"][0]
+        side = "severe" if largest > 0 else "lenient"
         sentence = (
-            f"{count(certain, 'combination')} of {name} and item of {len(pairs['p']):,} "
-            f"{'is' if certain == 1 else 'are'} more than chance (Holm, 5%); the surest: {name} {pairs[name][0]} on "
-            f"{pairs['item'][0]}, {pairs['bias'][0]:+.2f} logits."
+            f"{certain:,} of {len(pairs['p']):,} combinations of {name} and item "
+            f"{'departs' if certain == 1 else 'depart'} from the {name}'s own severity (Holm, 5%); clearest: {name} "
+            f"{pairs[name][0]} is {abs(largest):.2f} logits more {side} on {pairs['item'][0]}."
         )
-        remedy = f"A {name} is severe on some items only; look at how these are rated."
+        remedy = "Look at how these items are rated."
         found.append(Finding("interactions", "warning", sentence, remedy))
     return found
 

@@ -47,6 +47,11 @@ class Abilities:
     method: str
     prior: tuple[float, float] | None = None
 
+    def take(self, chosen: NDArray[Any]) -> Abilities:
+        """Of some of the people."""
+        some = {name: getattr(self, name)[chosen] for name in ("ability", "se", "extreme", "n", "score")}
+        return replace(self, **some)
+
 
 def abilities(
     responses: Responses,

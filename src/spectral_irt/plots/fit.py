@@ -43,7 +43,7 @@ class FitMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> FitMap:
-        conditional = study.parts(writing=True).fit
+        conditional = bool(study.facets) or study.parts(writing=True).fit
         found = study._rated_items() if study.facets else columns_of(study.item_fit, conditional=conditional)
         own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
         return cls.of_columns(found, conditional=conditional, **own)

@@ -47,6 +47,18 @@ COLUMNS: tuple[Column, ...] = (
     Column("point_measure", "Correlation with ability", 2, closed=True),
     Column("point_measure_expected", "Expected correlation", 2, closed=True),
 )
+# Of ratings the fit given the totals is shown, of which 1 is expected, and the conventional one in a row that is open.
+OF_RATINGS = tuple(
+    {
+        "infit": Column("infit_conditional", "Infit", 2),
+        "outfit": Column("outfit_conditional", "Outfit", 2),
+        "infit_z": Column("infit_conditional_z", "Infit z", 2, closed=True),
+        "outfit_z": Column("outfit_conditional_z", "Outfit z", 2, closed=True),
+        "infit_conditional": Column("infit", "Infit at estimated measures", 2, closed=True),
+        "infit_conditional_z": Column("infit_z", "Infit z at estimated measures", 2, closed=True),
+    }.get(column.name, column)
+    for column in COLUMNS
+)
 NEAR_END = 1e-4  # a mark is drawn no nearer to the ends of its curve, which would be far away
 # Other heads where items have several thresholds.
 OF_CATEGORIES = {"difficulty": "Location", "alpha_if_deleted": "Alpha without the item"}
@@ -105,7 +117,7 @@ def item_table(data: ReportData) -> Section:
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
     values = {name: column[order] for name, column in values.items()}
-    columns = [closed_if_alike(column, values) for column in data.heads(COLUMNS)]
+    columns = [closed_if_alike(column, values) for column in data.heads(OF_RATINGS if data.study.facets else COLUMNS)]
     if not data.binary:
         columns = [replace(column, head=OF_CATEGORIES.get(column.name, column.head)) for column in columns]
     meaning = "larger difficulty = harder" if data.binary else "location: mean of the thresholds"
@@ -121,8 +133,9 @@ def item_table(data: ReportData) -> Section:
     more = "its curve and its fit" if data.binary else "its curve, its categories and its fit"
     how = f"Click on a column's name to sort, on an item's name to see {more}."
     if data.parts.fit or data.study.facets:
+        what = "given the totals of the persons" if data.study.facets else "at the estimated measures"
         said = (
-            "Infit and outfit are mean squares at the estimated measures: 1 fits, above 1 is underfit (noise), below 1 "
+            f"Infit and outfit are mean squares {what}: 1 fits, above 1 is underfit (noise), below 1 "
             "overfit (more regular than the model)."
         ) + ("" if data.study.facets else " Which items misfit is decided by infit given the scores (conditional).")
     else:

@@ -1,5 +1,6 @@
 """What is said about raters, against plain loops over the ratings."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 import spectral_irt as si
-from ratings import simulated
+from ratings import given_totals, simulated
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
@@ -54,7 +55,6 @@ def test_fit_and_averages_of_raters_and_items(study):
     items = item_statistics(responses, calibration.thresholds, ability, facets.item, 3)
     own = {name: np.zeros((4, 5)) for name in ("rater", "item")}  # n, z2, square, variance
     total = np.zeros((2, 5))
-    slope = np.zeros((2, 5))
     for person, v, x, p in each(calibration, responses, ability):
         k = np.arange(len(p))
         mean, variance = p @ k, p @ k**2 - (p @ k) ** 2
@@ -63,14 +63,10 @@ def test_fit_and_averages_of_raters_and_items(study):
             continue
         for name, level in (("rater", rater[v]), ("item", facets.item[v])):
             own[name][:, level] += 1, (x - mean) ** 2 / variance, (x - mean) ** 2, variance
-        away = ability[person] - calibration.difficulty[v]
-        slope[:, rater[v]] += (x - mean) * away, variance * away**2
     np.testing.assert_array_equal(table["n"], total[0])
     np.testing.assert_allclose(table["observed_average"], total[1] / total[0])
     np.testing.assert_allclose(table["infit"], own["rater"][2] / own["rater"][3], rtol=1e-8)
     np.testing.assert_allclose(table["outfit"], own["rater"][1] / own["rater"][0], rtol=1e-8)
-    np.testing.assert_allclose(table["discrimination"], 1 + slope[0] / slope[1], rtol=1e-8)
-    np.testing.assert_allclose(table["discrimination_se"], slope[1] ** -0.5, rtol=1e-8)
     np.testing.assert_allclose(items["infit"], own["item"][2, :3] / own["item"][3, :3], rtol=1e-8)
     np.testing.assert_allclose(items["outfit"], own["item"][1, :3] / own["item"][0, :3], rtol=1e-8)
     theta = ability[np.isfinite(ability)].mean() - table["severity"]
@@ -88,18 +84,21 @@ def test_averages_are_in_the_codes_of_the_ratings():
 
 
 def test_agreement_of_raters_who_met(study):
-    calibration, responses, ability = study
+    """What was observed, pair by pair; and what is expected given the totals, over all ratings with the same total."""
+    calibration, _, _ = study
+    meets = [[0, 1], [1, 2], [0, 2]] * 8
+    responses, *_ = simulated(meets, 2, calibration.layout.widest + 1, seed=3)
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
     facets = calibration.facets.facets
     rater = facets.column("rater")[1]
-    found, total = agreement(calibration, responses, ability, "rater"), np.zeros((3, 5))
-    ratings = list(each(calibration, responses, ability))
-    for one in ratings:
-        for other in ratings[ratings.index(one) + 1 :]:
-            if one[0] != other[0]:
-                break
-            if facets.item[one[1]] == facets.item[other[1]]:
-                for v in (one[1], other[1]):
-                    total[:, rater[v]] += 1, one[2] == other[2], one[3] @ other[3]
+    total = np.zeros((3, 3))
+    for rated, x, p, patterns in given_totals(calibration, responses):
+        for a, b in itertools.combinations(range(len(rated)), 2):
+            if facets.item[rated[a]] == facets.item[rated[b]]:
+                expected = p @ (patterns[:, a] == patterns[:, b])
+                for v in (rated[a], rated[b]):
+                    total[:, rater[v]] += 1, x[a] == x[b], expected
+    found = agreement(calibration, responses, "rater")
     np.testing.assert_array_equal(found["pairs"], total[0])
     np.testing.assert_allclose(found["agreement"], total[1] / total[0])
     np.testing.assert_allclose(found["expected"], total[2] / total[0], rtol=1e-9)
@@ -147,16 +146,13 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
     assert record["reliability"] == pytest.approx(1 - error / variance)
     assert record["separation"] == pytest.approx(((variance - error) / error) ** 0.5)
     assert record["strata"] == pytest.approx((4 * record["separation"] + 1) / 3)
-    pairs = alike = expected = 0
-    ratings = list(each(calibration, responses, ability))
-    facets = calibration.facets.facets
-    for k, one in enumerate(ratings):
-        for other in ratings[k + 1 : k + 9]:
-            if one[0] == other[0] and facets.item[one[1]] == facets.item[other[1]]:
-                pairs, alike, expected = pairs + 1, alike + (one[2] == other[2]), expected + one[3] @ other[3]
+    met = agreement(calibration, responses, "rater")
+    pairs = met["pairs"].sum() // 2
     assert (record["levels"], record["subsets"], record["pairs"]) == (5, 1, pairs)
     assert ours.reliability().items.n == 3
-    assert (record["agreement"], record["expected"]) == (pytest.approx(alike / pairs), pytest.approx(expected / pairs))
+    assert record["agreement"] == pytest.approx(met["agreement"] @ met["pairs"] / (2 * pairs))
+    assert record["expected"] == pytest.approx(met["expected"] @ met["pairs"] / (2 * pairs))
+    facets = calibration.facets.facets
     persons = ours.tables()["persons"]
     np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
     assert "one_rater" not in [finding.code for finding in ours._facet_findings()]

@@ -40,7 +40,7 @@ def item_fit_columns(
     return {"item": calibration.labels, "n": usual["n"].astype(np.int64), **columns}
 
 
-def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
+def verdict(p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Columns:
     """Which items misfit, by the p-values of their conditional infit: `misfit_p`, adjusted for asking of every item
     (Benjamini & Hochberg), and `misfit`: "underfit" (noisier than the model says), "overfit" (steeper) or "".
 
@@ -48,7 +48,7 @@ def verdict(p: Floats, off: Floats, infit: Floats) -> Columns:
     by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
     misfit_p, misfit = adjusted(p, "bh"), np.full(len(p), "", dtype=object)
-    flagged = (misfit_p < EACH) & (np.abs(infit - 1) >= MATERIAL)
+    flagged = (misfit_p < level) & (np.abs(infit - 1) >= MATERIAL)
     misfit[flagged & (off > 0)] = "underfit"
     misfit[flagged & (off < 0)] = "overfit"
     return {"misfit_p": misfit_p, "misfit": misfit}

@@ -5,7 +5,7 @@ EAP (marginal) reliability is the squared correlation of posterior means with th
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -252,6 +252,26 @@ class Marginal:
     sd: float
     n: int
     eap_sd: float
+
+    def with_rater_errors(
+        self, plain: Abilities, severities: Abilities, all_errors: Abilities, weights: Floats | None
+    ) -> Marginal:
+        """The same from ratings, with what errors of severities and halo add to the errors of posterior means.
+
+        `plain` have posterior standard deviations only, `severities` the errors of severities too, `all_errors` halo as
+        well. With s^2 the variance of the population, and c = 1 - posterior variance / s^2 the share of a deviation
+        that a posterior mean keeps, errors of severities add a / s^2, a their variance in posterior means. Halo is
+        among the variance s^2 too, for people seem to differ by it: it takes a / (c s^2).
+        """
+        rated = plain.n > 0
+        own = None if weights is None else weights[rated]
+        posterior, with_severities, with_halo = (
+            float(np.average(found.se[rated] ** 2, weights=own)) for found in (plain, severities, all_errors)
+        )
+        variance = self.sd**2
+        kept = max(1 - posterior / variance, 1e-9)
+        lost = (with_severities - posterior) / variance + (with_halo - with_severities) / (kept * variance)
+        return replace(self, reliability=max(self.reliability - lost, 0.0))
 
 
 def sample_of_people(responses: Responses) -> Ints:

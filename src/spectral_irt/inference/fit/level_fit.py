@@ -1,0 +1,289 @@
+"""The fit of raters, of the levels of any facet, or of items that several raters rated, given every person's total.
+
+Let f(x) be a function of a rating x with mean zero given the person's total, and F the sum of f over the ratings of one
+level: of (x - E)^2 - V for infit, of that over V for outfit, of theta (x - E) for the slope, E and V the mean and the
+variance of x given the total. The ability theta is itself a function of the total, so that all three are compared with
+what the model says without any estimated ability.
+
+At estimated parameters their scores g, the derivatives of the conditional likelihood, are zero, and F has adapted to
+that: what is left is F - R I^-1 g, of variance Var F - R I^-1 R', with R = Cov(F, g) and I = Cov(g, g).
+
+A rater has several ratings of one person, which depend on each other given the total: all of these are sums over pairs
+of ratings. The contour sum of `conditional.exact` has them without going through pairs. At a point z of the unit circle
+ratings are independent, with the complex probabilities q_ic = p_ic z^c / g_i(z), so that for i != j
+
+    Cov(f(X_i), h(X_j) | total) = Re sum_z w_z E_z f(X_i) E_z h(X_j),    E_z f(X_i) = sum_c f(c) q_ic,
+
+and a sum over pairs is the product of two sums at every point, less the products of each rating with itself.
+
+Where parameters or ratings are too many for that, each level has its severity taken off alone, and pairs of ratings of
+one person count as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.conditional.exact import LEAST_FACTOR, Contour, PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.information import by_item
+from spectral_irt.conditional.newton import DENSE_PARAMETERS
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.design import distinct_rows
+from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.model import above
+from spectral_irt.persons.residuals import LEAST, standardized
+from spectral_irt.tables import Columns
+
+Complex = NDArray[np.complex128]
+INFIT, OUTFIT, SLOPE = 0, 1, 2  # rows of arrays with one for each function of a rating
+FUNCTIONS = 3
+POINT_CELLS = 1_000_000  # numbers at a time at the points of the circle: 16 MB
+PAIR_WORK = 2_000_000  # thresholds met, over all patterns of people: up to here pairs take a few seconds
+ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off: less is rounding
+
+
+class LevelSums(NamedTuple):
+    """Sums over the ratings of each level, given the totals.
+
+    `n` ratings of people without an extreme total; sums of (x - E)^2, of that over V, and of V; and of each of the
+    three functions (rows) what is left at estimated parameters, `value`, with its `variance`.
+    """
+
+    n: Floats
+    square: Floats
+    square_over_v: Floats
+    v: Floats
+    value: Floats
+    variance: Floats
+
+
+class Adaptation(NamedTuple):
+    """What estimated parameters take up: the variance of each F, functions x levels; R, functions x levels x
+    parameters; I; and P(X >= k | total) summed over people, for every threshold."""
+
+    variance: Floats
+    cross: Floats
+    information: Floats
+    expected: Floats
+
+
+def level_fit(
+    responses: Responses, given: GivenScore, ability: Floats, level: Ints, n_levels: int, design: sparse.csr_array
+) -> Columns:
+    """Infit, outfit and slope of every level given the totals.
+
+    `infit, infit_z, outfit, outfit_z`: mean squares, 1 expected whatever the number of ratings a person has;
+    `discrimination, discrimination_se`: one step from the model's 1 towards the slope of the level's ratings on
+    ability. NaN for a level without ratings of people whose total is not extreme, or where nothing is left to vary.
+
+    `given` has the moments of ratings given the totals, `level` is that of every (virtual) item, and thresholds are
+    `design` times the parameters that were estimated.
+    """
+    sums = level_sums(responses, given, ability, level, n_levels, design)
+    deviation = np.sqrt(sums.variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope_se = np.where(deviation[SLOPE] > 0, 1 / deviation[SLOPE], np.nan)
+        return {
+            "infit": sums.square / sums.v,
+            "infit_z": standardized(np.maximum(1 + sums.value[INFIT] / sums.v, 0), deviation[INFIT] / sums.v),
+            "outfit": sums.square_over_v / sums.n,
+            "outfit_z": standardized(np.maximum(1 + sums.value[OUTFIT] / sums.n, 0), deviation[OUTFIT] / sums.n),
+            "discrimination": 1 + sums.value[SLOPE] * slope_se**2,
+            "discrimination_se": slope_se,
+        }
+
+
+def level_sums(
+    responses: Responses, given: GivenScore, ability: Floats, level: Ints, n_levels: int, design: sparse.csr_array
+) -> LevelSums:
+    """Sums by level with what estimated parameters take up; ratings of the level -1 belong to none."""
+    layout = responses.thresholds
+    ability = np.where(np.isfinite(ability), ability, 0.0)
+    kernel_arguments = (given, level, n_levels)
+    rows, counts = responses.entries.sum(_observed_sums, *kernel_arguments, persons=(given.pattern, ability))
+    n, square_over_v, square, v, slope, off, inner, outer, slope_inner, third, third_over_v, slope_third = rows
+    observed = np.array([square - v, square_over_v - n, slope])
+    adaptation = _adaptation(responses, given.beta, ability, level, n_levels, design)
+    if adaptation is None:
+        variance = np.array([inner, outer, slope_inner])
+        cross = np.array([third, third_over_v, slope_third])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            taken = np.where(v > 0, cross / v, 0.0)
+        value = observed - taken * off
+        left = variance - taken * cross
+    else:
+        variance = adaptation.variance
+        passed = above(counts)[layout.item, layout.level - 1]
+        score = design.T @ (passed - adaptation.expected)
+        inverse = np.linalg.pinv(adaptation.information, rcond=1e-10, hermitian=True)
+        taken = adaptation.cross @ inverse
+        value = observed - taken @ score
+        left = variance - np.einsum("flp,flp->fl", taken, adaptation.cross)
+    left = np.where(left > ROUNDING * variance, left, 0.0)
+    return LevelSums(n=n, square=square, square_over_v=square_over_v, v=v, value=value, variance=left)
+
+
+def _observed_sums(
+    block: Block, pattern: Ints, ability: Floats, given: GivenScore, level: Ints, n_levels: int
+) -> tuple[Floats, Floats]:
+    """Sums over the ratings of each level, in the order in which `level_sums` unpacks them; and items x categories, how
+    many people without an extreme total gave each rating."""
+    m, width = given.layout.n_items, given.layout.widest + 1
+    person, item, x, mean, variance, third, fourth = answers_given_score(block, pattern, given)
+    theta = ability[person]
+    v = np.maximum(variance, LEAST)
+    off = x - mean
+    square = off**2
+    values = (
+        np.ones(len(x)),
+        square / v,
+        square,
+        v,
+        theta * off,
+        off,
+        fourth - v**2,
+        fourth / v**2 - 1,
+        theta**2 * v,
+        third,
+        third / v,
+        theta * v,
+    )
+    own = level[item]
+    inside = own >= 0
+    sums = [np.bincount(own[inside], weights=value[inside], minlength=n_levels) for value in values]
+    counts = np.bincount(item.astype(np.int64) * width + x.astype(np.int64), minlength=m * width).reshape(m, width)
+    return np.array(sums), counts.astype(np.float64)
+
+
+def _adaptation(
+    responses: Responses, thresholds: Floats, ability: Floats, level: Ints, n_levels: int, design: sparse.csr_array
+) -> Adaptation | None:
+    """What estimated parameters take up, by pairs of ratings; None where that would take long."""
+    layout = responses.thresholds
+    if design.shape[1] > DENSE_PARAMETERS:
+        return None
+    patterns = distinct_rows(responses)
+    rows, _ = by_item(patterns.rows)
+    if len(rows.items) * layout.widest > PAIR_WORK:
+        return None
+    theta = np.zeros(len(patterns.count))
+    theta[patterns.of_person] = ability  # the same for all people of a pattern
+    padding = sparse.csr_array((1, design.shape[1]))
+    padded_design = sparse.csr_array(sparse.vstack([design, padding]))
+    padded_level = np.append(np.where(level < 0, n_levels, level), n_levels)
+    parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
+    kernel_arguments = (theta, padded(layout, thresholds), layout, padded_level, n_levels, padded_design)
+    total: Adaptation | None = None
+    for part in parts.map(_part_adaptation, *kernel_arguments):
+        total = part if total is None else Adaptation(*(a + b for a, b in zip(total, part, strict=True)))
+    if total is None:  # nobody without an extreme total
+        return None
+    return Adaptation(
+        variance=total.variance[:, :-1],
+        cross=total.cross[:, :-1],
+        information=total.information,
+        expected=total.expected[:-1],
+    )
+
+
+def _part_adaptation(
+    part: PatternPart,
+    theta: Floats,
+    cumulated: Floats,
+    layout: Thresholds,
+    level: Ints,
+    n_levels: int,
+    design: sparse.csr_array,
+) -> Adaptation:
+    """What the patterns of one tile add; arrays are categories (or thresholds) x ratings x people."""
+    contour = Contour.of(cumulated.T[1:, part.items.T], part.scores, part.max_scores)
+    above_lowest = contour.given.p
+    p = np.concatenate([np.maximum(1 - above_lowest.sum(axis=0, keepdims=True), 0.0), above_lowest])
+    category = np.arange(len(p), dtype=float)[:, None, None]
+    mean = (category * p).sum(axis=0)
+    v = np.maximum(((category - mean) ** 2 * p).sum(axis=0), LEAST)
+    square = (category - mean) ** 2 - v
+    functions = np.stack([square, square / v, (category - mean) * theta[part.which]])
+    functions *= part.inside.T
+    passed = above(p, axis=0)
+    # Each rating with itself, exactly; less what the products of sums have of it, which `_pair_sums` takes off.
+    own_variance = (p * functions**2).sum(axis=1) * part.people
+    own_cross = above(p * functions, axis=1) * part.people
+    own_information = (np.minimum(passed[:, None], passed) - passed[:, None] * passed) * part.people
+    own = (own_variance, own_cross, own_information)
+    codes = threshold_codes(layout)[part.items].transpose(2, 1, 0)  # thresholds x ratings x people
+    own_level = level[part.items.T]
+    n_entries = layout.n_entries + 1
+    variance = np.zeros((FUNCTIONS, n_levels + 1))
+    cross = np.zeros((FUNCTIONS, n_levels + 1, design.shape[1]))
+    information = np.zeros((design.shape[1], design.shape[1]))
+    step = max(POINT_CELLS // (functions[:, 0].size + passed.size), 1)
+    for start in range(0, len(contour.angle), step):
+        points = slice(start, start + step)
+        some = replace(contour, angle=contour.angle[points], weight=contour.weight[points])
+        means, scores = _means_at_points(some, functions, passed)
+        weight = some.weight * part.people  # points x people
+        _take_off_own(own, weight, means, scores)
+        # Sums over the ratings of a person, a row for each point and person: by level, and by parameter.
+        row = np.arange(weight.size).reshape(weight.shape)
+        by_parameter = _summed(scores, row[:, None, None], codes, n_entries) @ design
+        weighted = sparse.csr_array(by_parameter.multiply(weight.ravel()[:, None]))
+        information += (by_parameter.T @ weighted).real.toarray()
+        for k in range(FUNCTIONS):
+            by_level = _summed(means[:, k], row[:, None], own_level, n_levels + 1)
+            variance[k] += (by_level.multiply(by_level).T @ weight.ravel()).real
+            cross[k] += (by_level.T @ weighted).real.toarray()
+    for k in range(FUNCTIONS):
+        variance[k] += np.bincount(own_level.ravel(), own_variance[k].ravel(), minlength=n_levels + 1)
+        cross[k] += (_summed(own_cross[k], own_level, codes, n_entries, n_levels + 1) @ design).toarray()
+    of_thresholds = _summed(own_information, codes[:, None], codes, n_entries, n_entries)
+    information += (design.T @ of_thresholds @ design).toarray()
+    expected = np.bincount(codes.ravel(), (passed * part.people).ravel(), minlength=n_entries).astype(np.float64)
+    return Adaptation(variance=variance, cross=cross, information=information, expected=expected)
+
+
+def _take_off_own(own: tuple[Floats, Floats, Floats], weight: Complex, means: Complex, scores: Complex) -> None:
+    """Take the products of each rating with itself at these points off its variance, cross terms and information."""
+    variance, cross, information = own
+    for w, mean, score in zip(weight, means, scores, strict=True):
+        variance -= (w * mean**2).real
+        cross -= (w * mean[:, None] * score).real
+        information -= (w * score[:, None] * score).real
+
+
+def _means_at_points(contour: Contour, functions: Floats, passed: Floats) -> tuple[Complex, Complex]:
+    """E_z of each function, points x functions x ratings x people, and of 1{X >= k} - P(X >= k | total), points x
+    thresholds x ratings x people."""
+    means = np.empty((len(contour.angle), len(functions), *passed.shape[1:]), dtype=np.complex128)
+    scores = np.empty((len(contour.angle), *passed.shape), dtype=np.complex128)
+    for k, q in enumerate(at_points(contour)):
+        means[k] = (functions * q).sum(axis=1)
+        scores[k] = above(q, axis=0) - passed
+    return means, scores
+
+
+def at_points(contour: Contour) -> Iterator[Complex]:
+    """q at each point: categories x ratings x people."""
+    category = np.arange(len(contour.p), dtype=float)[:, None, None]
+    for angle in contour.angle:
+        q = contour.p * np.exp(1j * category * angle)
+        factor = q.sum(axis=0)
+        q /= np.where(np.abs(factor) < LEAST_FACTOR, LEAST_FACTOR, factor)
+        yield q
+
+
+def _summed(
+    values: NDArray[Any], row: Ints, column: Ints, n_columns: int, n_rows: int | None = None
+) -> sparse.csr_array:
+    """Values added up in the cells of a sparse matrix; rows and columns are broadcast to the values."""
+    rows = np.broadcast_to(row, values.shape).ravel()
+    columns = np.broadcast_to(column, values.shape).ravel()
+    n_rows = int(row.max()) + 1 if n_rows is None else n_rows
+    return sparse.csr_array((values.ravel(), (rows, columns)), shape=(n_rows, n_columns))

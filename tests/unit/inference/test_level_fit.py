@@ -1,0 +1,262 @@
+"""Fit of raters given the totals, and halo: against all ratings with the same total, one by one; and what is named."""
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from ratings import given_totals, ratings, simulated
+from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.inference.fit.halo import halo_of_facet
+from spectral_irt.inference.fit.level_fit import FUNCTIONS, level_fit, level_sums
+from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.persons.abilities import abilities, with_severities
+
+
+def by_enumeration(calibration, responses, ability, level, n_levels):
+    """Sums of (x - E)^2 - V, of that over V, and of theta (x - E) by level; their variances, and what estimated
+    parameters leave of both; V and n by level."""
+    design, layout = calibration.facets.design.toarray(), calibration.layout
+    value, v_sum, n = np.zeros((FUNCTIONS, n_levels)), np.zeros(n_levels), np.zeros(n_levels)
+    variance, cross = np.zeros((FUNCTIONS, n_levels)), np.zeros((FUNCTIONS, n_levels, design.shape[1]))
+    information, score = np.zeros((design.shape[1],) * 2), np.zeros(design.shape[1])
+    for person, (rated, x, p, patterns) in enumerate(given_totals(calibration, responses)):
+        if len(patterns) == 1:
+            continue
+        mean = p @ patterns
+        v = p @ (patterns - mean) ** 2
+        own_level = np.eye(n_levels)[level[rated]]
+
+        def functions(x, mean=mean, v=v, theta=ability[person]):
+            return np.array([(x - mean) ** 2 - v, (x - mean) ** 2 / v - 1, theta * (x - mean)])
+
+        def scores(x, rated=rated):
+            """1{x >= k} summed over the ratings, by parameter."""
+            passed = np.zeros(layout.n_entries)
+            for item, c in zip(rated, x.astype(int), strict=True):
+                passed[layout.first[item] : layout.first[item] + c] += 1
+            return passed @ design
+
+        every = np.array([functions(one) @ own_level for one in patterns])  # patterns x functions x levels
+        g = np.array([scores(one) for one in patterns])
+        g = g - p @ g
+        value += functions(x) @ own_level
+        v_sum += v @ own_level
+        n += own_level.sum(axis=0)
+        score += scores(x) - p @ np.array([scores(one) for one in patterns])
+        variance += np.einsum("t,tfl->fl", p, every**2)
+        cross += np.einsum("t,tfl,tp->flp", p, every, g)
+        information += g.T @ (p[:, None] * g)
+    taken = cross @ np.linalg.pinv(information, rcond=1e-10, hermitian=True)
+    return value - taken @ score, variance - np.einsum("flp,flp->fl", taken, cross), value, v_sum, n
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+@pytest.mark.parametrize("by", ["rater", "item"])
+def test_sums_of_levels_and_what_parameters_take_up_are_those_of_all_ratings_with_the_same_total(categories, by):
+    """With a prior (one rater of few ratings), so that the scores of the parameters are not zero."""
+    meets = [[0, 1], [1, 2], [0, 2], [0, 1, 2]] * 8 + [[3, 0]]
+    responses, *_ = simulated(meets, 2, categories, seed=1)
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
+    ability = abilities(responses, calibration.thresholds).ability
+    facets = calibration.facets.facets
+    labels, level = facets.column("rater") if by == "rater" else (facets.items, facets.item)
+    expected, variance, value, v, n = by_enumeration(calibration, responses, ability, level, len(labels))
+    given = GivenScore.of(responses, calibration.thresholds)
+    found = level_sums(responses, given, ability, level, len(labels), calibration.facets.design)
+    np.testing.assert_allclose(found.value, expected, atol=1e-8)
+    np.testing.assert_allclose(found.variance, variance, atol=1e-8)
+    np.testing.assert_allclose(found.v, v)
+    table = level_fit(responses, given, ability, level, len(labels), calibration.facets.design)
+    np.testing.assert_allclose(table["infit"], 1 + value[0] / v)
+    np.testing.assert_allclose(table["outfit"], 1 + value[1] / n)
+    seen = variance[2] > 1e-9
+    assert (np.isnan(table["discrimination"]) == ~seen).all()  # the rater of one person has no slope
+    np.testing.assert_allclose((table["discrimination"][seen] - 1) * variance[2][seen], expected[2][seen], atol=1e-7)
+
+
+def test_of_many_parameters_each_level_has_its_own_severity_taken_off(monkeypatch):
+    """Where pairs of ratings would take long: much the same, for the ratings of a rater hardly depend on each other."""
+    rng = np.random.default_rng(1)
+    responses, *_ = simulated([rng.choice(30, 4, replace=False).tolist() for _ in range(300)], 3, 3, seed=1)
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
+    study = si.Analysis(calibration, responses)
+    exact = study.facet()
+    monkeypatch.setattr("spectral_irt.inference.fit.level_fit.PAIR_WORK", 0)
+    own = si.Analysis(calibration, responses).facet()
+    np.testing.assert_allclose(own["infit_conditional"], exact["infit_conditional"])
+    np.testing.assert_allclose(own["infit_conditional_z"], exact["infit_conditional_z"], atol=0.35)
+    own_z, exact_z = ((one["discrimination"] - 1) / one["discrimination_se"] for one in (own, exact))
+    np.testing.assert_allclose(own_z, exact_z, atol=0.35)
+
+
+def test_halo_compares_sums_of_ratings_with_all_ratings_of_the_same_total():
+    meets = [[0, 1], [1, 2], [0, 2], [0, 1, 2]] * 8
+    responses, *_ = simulated(meets, 2, 3, seed=6)
+    calibration = si.SpectralPartialCredit(regularization=0).fit(responses).calibration_
+    code = calibration.facets.facets.column("rater")[1]
+    found = halo_of_facet(calibration, responses, "rater")
+    square, own, scaled = np.zeros((3, 3))
+    for rated, x, p, patterns in given_totals(calibration, responses):
+        if len(patterns) == 1:
+            continue
+        met = np.unique(code[rated])
+        sums = np.array([patterns[:, code[rated] == r].sum(axis=1) for r in met])
+        mean = sums @ p
+        v = ((sums - mean[:, None]) ** 2) @ p
+        square[met] += (np.array([x[code[rated] == r].sum() for r in met]) - mean) ** 2
+        own[met] += v
+        scaled[met] += v * v.sum() / (len(met) - 1)
+    taken = scaled / own * (2 / 3)  # two severities of three are free
+    np.testing.assert_allclose(found.of_level, 1 + (square - own + taken) / own)
+    assert found.ratio == pytest.approx(1 + (square - own + taken).sum() / own.sum())
+    assert found.variance == pytest.approx(max((square - own + taken).sum(), 0) / scaled.sum())
+
+
+def with_halo(sd, seed, n=200, raters=8, items=4):
+    """Ratings by two raters a person, each with an impression of the person."""
+    rng = np.random.default_rng(seed)
+    meets = np.array([rng.choice(raters, 2, replace=False) for _ in range(n)])
+    theta = rng.normal(0, 1.3, n)
+    level = theta[:, None] + rng.normal(0, sd, meets.shape) - rng.normal(0, 0.5, raters)[meets]
+    logit = level[:, :, None, None] - np.linspace(-1, 1, items)[:, None] - np.array([-1.0, 0, 1])
+    p = np.exp(np.concatenate([np.zeros((*logit.shape[:3], 1)), np.cumsum(logit, axis=3)], axis=3))
+    p /= p.sum(axis=3, keepdims=True)
+    x = (rng.random((*p.shape[:3], 1)) > np.cumsum(p, axis=3)).sum(axis=3)
+    person, which, item = np.indices(x.shape).reshape(3, -1)
+    return person, item, meets[person, which], x.ravel()
+
+
+def test_halo_is_named_where_it_is_and_errors_of_persons_and_reliability_allow_for_it():
+    person, item, rater, x = with_halo(0.9, 1)
+    responses = ratings(person, item, {"rater": rater}, x)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    assert study._halo("rater").ratio > 1.5
+    assert "halo" in [finding.code for finding in study.findings()]
+    plain = abilities(responses, study.calibration.thresholds)
+    without = with_severities(plain, responses, study.calibration.thresholds, study.calibration.facets)
+    found = study.abilities("wle")
+    assert np.mean(found.se**2 / without.se**2) == pytest.approx(study._halo("rater").ratio, abs=0.25)
+    model = si.SpectralPartialCredit().fit(responses := ratings(*with_halo(0.0, 2)[:2], *_facet(with_halo(0.0, 2))))
+    other = model.analyse(responses)
+    assert "halo" not in [finding.code for finding in other.findings()]
+    assert study.reliability().eap_reliability < other.reliability().eap_reliability - 0.08
+
+
+def _facet(rows):
+    return {"rater": rows[2]}, rows[3]
+
+
+def test_one_rating_of_each_person_by_a_rater_has_no_halo():
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 40, 1, 4, seed=1)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    assert study._halo("rater") is None
+    assert study.record()["facets"]["rater"]["halo"] is None
+    assert study.facet()["halo"].is_nan().all()
+    assert study.facet()["infit_conditional_z"].is_finite().all()
+
+
+def test_what_halo_adds_to_the_errors_of_persons():
+    """w times the squared variance of the ratings of each rater, over the squared information: person by person."""
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 1, 2]] * 10, 2, 3, seed=3)
+    made = si.SpectralPartialCredit().fit(responses).calibration_
+    found = abilities(responses, made.thresholds)
+    without = with_severities(found, responses, made.thresholds, made.facets).se ** 2
+    added = with_severities(found, responses, made.thresholds, made.facets, {"rater": 0.3}).se ** 2 - without
+    code = made.facets.facets.column("rater")[1]
+    cumulated = made.layout.cumulated(made.thresholds)
+    for person, row in enumerate(responses.to_dense()):
+        of_rater = np.zeros(3)
+        for v in np.flatnonzero(~np.isnan(row)):
+            p = np.exp(np.arange(3) * found.ability[person] - cumulated[v])
+            p /= p.sum()
+            of_rater[code[v]] += p @ np.arange(3) ** 2 - (p @ np.arange(3)) ** 2
+        assert added[person] == pytest.approx(0.3 * np.sum(of_rater**2) / of_rater.sum() ** 2)
+
+
+def test_an_erratic_and_a_central_rater_are_named_and_their_status_says_so():
+    """Rater 0 gives half of the ratings at random, rater 1 the middle categories; six others as the model says."""
+    rng = np.random.default_rng(4)
+    responses, *_ = simulated([rng.choice(8, 3, replace=False).tolist() for _ in range(300)], 4, 4, seed=2, sd=2.0)
+    person, item, x = responses.answers()
+    rater = responses.facets.codes[item, 1]
+    x = np.where((rater == 0) & (rng.random(len(x)) < 0.5), rng.integers(0, 4, len(x)), x)
+    middle = np.clip(x, 1, 2)
+    x = np.where((rater == 1) & (rng.random(len(x)) < 0.7), middle, x)
+    data = ratings(person, responses.facets.codes[item, 0], {"rater": rater}, x)
+    study = si.SpectralPartialCredit().fit(data).analyse(data)
+    table = study.facet()
+    assert table["misfit"].to_list()[:2] == table["status"].to_list()[:2] == ["underfit", "central"]
+    assert set(table["status"].to_list()[2:]) <= {"ok", "overfit"}  # beside rater 0 others are more regular
+    named = {finding.code: finding.items for finding in study.findings()}
+    assert named["erratic_levels"] == (0,)
+    assert named["central_levels"] == (1,)
+    assert table["discrimination"][1] < 0.8
+
+
+def test_ratings_in_subsets_are_not_pooled():
+    """Two sets of raters without a common person: what is said of people is about those of the first subset."""
+    first, *_ = simulated([[0, 1], [1, 2], [0, 2]] * 30, 3, 3, seed=1)
+    meets = [[0, 1], [1, 2], [0, 2]] * 30 + [[3, 4]] * 50
+    both, *_ = simulated(meets, 3, 3, seed=1)
+    study = si.SpectralPartialCredit().fit(both).analyse(both)
+    persons = study.tables()["persons"]
+    assert persons["subset"].tolist() == [1] * 90 + [2] * 50
+    assert study.facet()["subset"].to_list() == [1, 1, 1, 2, 2]
+    record = study.record()
+    ability = persons["ability"][:90]
+    assert record["persons"]["mean"] == pytest.approx(ability.mean())
+    assert record["persons"]["compared"] == study.reliability().n_persons == 90
+    assert record["facets"]["rater"]["sd"] == pytest.approx(np.std(study.facet()["severity"].to_numpy()[:3], ddof=1))
+    means = [ability.mean()] * 3 + [persons["ability"][90:].mean()] * 2
+    items = study.calibration.facets.items
+    for rater in range(5):
+        theta = means[rater] - study.facet()["severity"][rater]
+        assert study.facet()["fair_average"][rater] == pytest.approx(items.expected_score([theta]).mean())
+    (said,) = (finding for finding in study.findings() if finding.code == "disjoint_subsets")
+    assert "persons" in said.sentence
+    assert "subset 1, 90 of 140 people" in " ".join(study.summary().split())
+    # Items that share raters with nobody, but all persons: their measures can be compared.
+    person, item, x = first.answers()
+    code = first.facets.codes[item]
+    nested = ratings(person, code[:, 0], {"rater": np.where(code[:, 0] == 0, code[:, 1], 3 + code[:, 1])}, x)
+    one = si.SpectralPartialCredit().fit(nested).analyse(nested)
+    assert set(one.tables()["persons"]["subset"]) == {1}
+    assert one._comparable() is None
+
+
+@pytest.mark.parametrize("kind", ["weights", "rating scale", "two facets", "missing", "anchored", "right or wrong"])
+def test_every_kind_of_ratings_has_a_fit_that_one_is_expected_of(kind):
+    rng = np.random.default_rng(8)
+    categories = 2 if kind == "right or wrong" else 3
+    responses, *_ = simulated([rng.choice(5, 2, replace=False).tolist() for _ in range(150)], 4, categories, seed=11)
+    person, item, x = responses.answers()
+    code = responses.facets.codes[item]
+    known, estimator = {}, si.SpectralPartialCredit()
+    if kind == "two facets":
+        seen = {"rater": code[:, 1], "day": rng.integers(0, 3, (150, 5))[person, code[:, 1]]}
+        responses = ratings(person, code[:, 0], seen, x)
+    elif kind == "missing":
+        some = rng.random(len(x)) < 0.6
+        responses = ratings(person[some], code[some, 0], {"rater": code[some, 1]}, x[some])
+    elif kind == "weights":
+        known = {"weights": rng.choice([0.5, 2.0], responses.n_persons)}
+    elif kind == "anchored":
+        known = {"design": LinearDesign(anchors={"rater": {0: 0.0}})}
+    elif kind == "rating scale":
+        estimator = si.SpectralRatingScale()
+    elif kind == "right or wrong":
+        estimator = si.SpectralRasch()
+    study = estimator.fit(responses, **known).analyse(responses)
+    for name in study.facets:
+        table = study.facet(name)
+        assert table["infit_conditional"].mean() == pytest.approx(1, abs=0.1)
+        assert table["infit_conditional_z"].abs().max() < 3.5
+        assert table["status"].is_in(["ok", "anchored"]).all()
+    items = study.tables()["items"]
+    assert np.mean(items["infit_conditional"]) == pytest.approx(1, abs=0.05)
+    assert np.abs(items["infit_conditional_z"]).max() < 3.5
+    assert 0 < study.reliability().eap_reliability < 1
+    assert np.isfinite(study.abilities().se).all()
+    study.summary()
+    record = study.record()["facets"]
+    assert all(record[name]["expected"] == pytest.approx(record[name]["agreement"], abs=0.08) for name in ("rater",))
