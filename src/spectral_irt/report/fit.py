@@ -36,7 +36,7 @@ def fit(data: ReportData) -> Section:
     """The checks in one table, and infit against outfit."""
     record = data.record
     if data.study.facets:
-        raise OptionError("Of ratings, the tables of items, people and facets have the fit of each.")
+        raise OptionError("See the infit and outfit columns in the tables of items, of each facet and of people.")
     if not record.get("item_fit"):
         raise OptionError("The fit of the items was left out of the analysis.")
     level = within(record, "fit_checks", "level_each") or 0.01

@@ -11,13 +11,22 @@ from spectral_irt.text import Words, count, number, printable, short, within
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
 NEAR = 0.5  # logits between the means of people and items that hardly matter
+# Findings about ratings that name raters, or levels of another facet.
+OF_LEVELS = ("severe_levels", "erratic_levels", "regular_levels", "central_levels", "extreme_levels", "few_ratings",
+             "disjoint_subsets")  # fmt: skip
 NO_PRIOR = "Prior: none"  # how the finding begins that says so; the table of the methods has it
 
 
 def findings(data: ReportData) -> Section:
     """The data in a sentence; what is odd, the most serious first, and what to do about it."""
     every = [one for one in data.record["findings"] if not str(one.get("sentence", "")).startswith(NO_PRIOR)]
-    return Section((Text(in_a_sentence(data)), *finding_blocks(every)))
+    facets = data.study.facets
+    levels = f"{facets[0]}s" if len(facets) == 1 else "levels"
+
+    def word(code: str) -> str:
+        return levels if code in OF_LEVELS else "items"
+
+    return Section((Text(in_a_sentence(data)), *finding_blocks(every, word)))
 
 
 def in_a_sentence(data: ReportData) -> str:
