@@ -89,13 +89,19 @@ def test_of_many_parameters_each_level_has_its_own_severity_taken_off(monkeypatc
     np.testing.assert_allclose(own_z, exact_z, atol=0.35)
 
 
-def test_halo_compares_sums_of_ratings_with_all_ratings_of_the_same_total():
-    meets = [[0, 1], [1, 2], [0, 2], [0, 1, 2]] * 8
-    responses, *_ = simulated(meets, 2, 3, seed=6)
+@pytest.mark.parametrize("missing", [0.0, 0.25])
+def test_halo_compares_sums_of_ratings_with_all_ratings_of_the_same_total(missing):
+    """Sums of two ratings or more count; all of them tell about severities."""
+    rng = np.random.default_rng(2)
+    complete, *_ = simulated([[0, 1], [1, 2], [0, 2], [0, 1, 2]] * 8, 3, 3, seed=6)
+    person, item, x = complete.answers()
+    some = rng.random(len(x)) >= missing
+    item, rater = complete.facets.codes[item[some]].T
+    responses = ratings(person[some], item, {"rater": rater}, x[some])
     calibration = si.SpectralPartialCredit(regularization=0).fit(responses).calibration_
     code = calibration.facets.facets.column("rater")[1]
     found = halo_of_facet(calibration, responses, "rater")
-    square, own, scaled = np.zeros((3, 3))
+    square, own, scaled, information = np.zeros((4, 3))
     for rated, x, p, patterns in given_totals(calibration, responses):
         if len(patterns) == 1:
             continue
@@ -103,10 +109,12 @@ def test_halo_compares_sums_of_ratings_with_all_ratings_of_the_same_total():
         sums = np.array([patterns[:, code[rated] == r].sum(axis=1) for r in met])
         mean = sums @ p
         v = ((sums - mean[:, None]) ** 2) @ p
-        square[met] += (np.array([x[code[rated] == r].sum() for r in met]) - mean) ** 2
-        own[met] += v
-        scaled[met] += v * v.sum() / (len(met) - 1)
-    taken = scaled / own * (2 / 3)  # two severities of three are free
+        information[met] += v
+        several = np.bincount(code[rated], minlength=3)[met] > 1
+        square[met] += several * (np.array([x[code[rated] == r].sum() for r in met]) - mean) ** 2
+        own[met] += several * v
+        scaled[met] += several * v * v.sum() / max(len(met) - 1, 1)
+    taken = scaled / information * (2 / 3)  # two severities of three are free
     np.testing.assert_allclose(found.of_level, 1 + (square - own + taken) / own)
     assert found.ratio == pytest.approx(1 + (square - own + taken).sum() / own.sum())
     assert found.variance == pytest.approx(max((square - own + taken).sum(), 0) / scaled.sum())

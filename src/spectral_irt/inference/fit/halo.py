@@ -33,6 +33,7 @@ from spectral_irt.inference.fit.level_fit import INFIT, level_sums
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.numerics import scramble
 
+SALT = 1  # of the numbers that tell sets of items apart, one of which would be 0 without it
 MOST_RATINGS = 5_000_000  # that are sorted by person and rater: some seconds
 MOST_SETS = 200_000  # different sets of items of one rater, up to which their sums are worked out: some ten seconds
 
@@ -119,7 +120,7 @@ def summed_by_level(responses: Responses, thresholds: Floats, code: Ints) -> Sum
     person, item, x, cell = person[order], item[order], x[order], cell[order]
     first = np.flatnonzero(np.append(True, np.diff(cell) > 0))
     size = np.diff(np.append(first, len(cell)))
-    keys = np.add.reduceat(scramble(np.arange(layout.n_items, dtype=np.int32), 0)[item], first)
+    keys = np.add.reduceat(scramble(np.arange(layout.n_items, dtype=np.int32), SALT)[item], first)
     _, example, which = np.unique(keys, return_index=True, return_inverse=True)
     if size.max(initial=0) < 2 or len(example) > MOST_SETS:
         return None
