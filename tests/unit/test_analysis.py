@@ -90,7 +90,12 @@ def test_every_kernel_runs_once(counted):
     again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
     # The halves are made by both tests, and each half looks for people who share their items; the others are light.
     of_halves = {"sampled_sets", "set_keys", "item_counts"}
-    light = {"of_people", "rows_of", *(f"operator.attrgetter({name!r})" for name in ("n_persons", "items", "options"))}
+    light = {
+        "of_people",
+        "rows_of",
+        "exact_cells",
+        *(f"operator.attrgetter({name!r})" for name in ("n_persons", "items", "options")),
+    }
     assert again.keys() <= twice | of_halves | light
 
 

@@ -326,7 +326,7 @@ def test_persons_x_items_is_never_made(model, options, answers, most):
         ({"model": "rating_scale", "categories": 102}, "at most 101"),
         ({"model": "rating_scale", "thresholds": np.zeros(101)}, "more than 101 categories"),
         ({"model": "rating_scale", "n_items": None}, "n_items` is missing"),
-        ({"model": "partial_credit", "categories": 102}, "between 2 and 101"),
+        ({"model": "partial_credit", "categories": 102}, "at most 101"),
         ({"model": "partial_credit", "n_items": None, "thresholds": [np.zeros(101)]}, "more than 101 categories"),
         ({"model": "partial_credit", "thresholds": [[0], [1]]}, "given for 2 items; there are 5"),
     ],
