@@ -50,6 +50,6 @@ def given_totals(calibration, responses):
         x = row[rated]
         patterns = np.array(list(itertools.product(*(range(m + 1) for m in layout.max_score[rated]))))
         patterns = patterns[patterns.sum(axis=1) == x.sum()]
-        cumulated = layout.cumulated(calibration.thresholds)[rated]
+        cumulated = layout.cumulated(calibration.facets.likeliest)[rated]
         weight = np.exp(-np.array([[cumulated[k, c] for k, c in enumerate(one)] for one in patterns]).sum(axis=1))
         yield rated, x, weight / weight.sum(), patterns

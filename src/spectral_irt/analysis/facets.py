@@ -149,8 +149,9 @@ class AnalysisOfRatings(AnalysisOfPeople):
 
     @once
     def _given_total(self) -> GivenScore:
-        """Ratings given the totals."""
-        return GivenScore.of(self.responses, self.calibration.thresholds)
+        """Ratings given the totals, where their likelihood is largest."""
+        assert self.calibration.facets is not None
+        return GivenScore.of(self.responses, self.calibration.facets.likeliest)
 
     @tabled
     @once

@@ -96,7 +96,8 @@ def fit_by_level(
     rated = calibration.facets
     assert rated is not None
     usual = item_statistics(responses, calibration.thresholds, ability, level, n_levels)
-    given = GivenScore.of(responses, calibration.thresholds) if given is None else given
+    # At the maximum of the likelihood: a correction of the bias of first order draws ratings of one person together.
+    given = GivenScore.of(responses, rated.likeliest) if given is None else given
     variance = rated.spread if rated.spread.ndim == 1 else np.diag(rated.spread)
     estimated = rated.design[:, np.flatnonzero(variance != 0)]  # anchors take up nothing
     conditional = level_fit(responses, given, ability, level, n_levels, estimated)
@@ -175,7 +176,7 @@ def agreement(calibration: Calibration, responses: Responses, name: str) -> Colu
     assert calibration.facets is not None
     facets = calibration.facets.facets
     layout = responses.thresholds
-    beta = np.nan_to_num(calibration.thresholds)
+    beta = np.nan_to_num(calibration.facets.likeliest)
     labels, code = facets.column(name)
     rest = [k for k, one in enumerate(facets.names) if one != name]
     same = np.unique(facets.codes[:, rest], axis=0, return_inverse=True)[1].ravel()

@@ -61,7 +61,7 @@ def test_sums_of_levels_and_what_parameters_take_up_are_those_of_all_ratings_wit
     facets = calibration.facets.facets
     labels, level = facets.column("rater") if by == "rater" else (facets.items, facets.item)
     expected, variance, value, v, n = by_enumeration(calibration, responses, ability, level, len(labels))
-    given = GivenScore.of(responses, calibration.thresholds)
+    given = GivenScore.of(responses, calibration.facets.likeliest)
     found = level_sums(responses, given, ability, level, len(labels), calibration.facets.design)
     np.testing.assert_allclose(found.value, expected, atol=1e-8)
     np.testing.assert_allclose(found.variance, variance, atol=1e-8)

@@ -66,7 +66,7 @@ def halo_of_facet(calibration: Calibration, responses: Responses, name: str) -> 
     assert rated is not None
     labels, code = rated.facets.column(name)
     own = rated.of[name]
-    sums = summed_by_level(responses, np.nan_to_num(calibration.thresholds), code)
+    sums = summed_by_level(responses, np.nan_to_num(rated.likeliest), code)
     if sums is None:
         return None
     counted = np.where(sums.several, sums.level, -1)
