@@ -204,7 +204,8 @@ class Newton:
         """Of Newton's matrix, about; 0 for fixed parameters."""
         if self.design is None:
             blocks = self.point.own + (self.prior.within() if self.prior else 0.0)
-            diagonal = from_levels(self.point.layout, np.einsum("ikk->ik", blocks))
+            # A series may put a probability that is next to 0 or 1 just beyond it, and a variance just below zero.
+            diagonal = np.maximum(from_levels(self.point.layout, np.einsum("ikk->ik", blocks)), 0)
         else:
             diagonal = np.maximum(self.matrix.diagonal(), 0) + (self.ridge.precision if self.ridge else 0.0)
         return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)

@@ -422,7 +422,7 @@ def findings_of(
     findings = [Finding("regularization", "note", str(plan), remedy)]
     if likelihood.weights is not None:
         findings.append(weights_finding(likelihood.weights))
-    if found.move > CLOSE:
+    if not found.move <= CLOSE:  # also where it is no number
         what = "the conditional likelihood"
         findings += convergence(what, found.evaluations, "steps", "a move of", found.move, CLOSE, remedy=WEAK_LINKS)
     if solved.contraction > SLOW and fit.known is None:

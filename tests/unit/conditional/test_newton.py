@@ -1,5 +1,7 @@
 """Newton steps on the conditional likelihood: the series, the prior's operator, the steps, standard errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,15 @@ def test_items_start_without_the_pull_of_the_chains_prior(monkeypatch):
     monkeypatch.setattr("spectral_irt.conditional.newton.CLOSE", 2e-5)
     end = SpectralRasch(threads=1).fit(data)
     assert np.nanmax(np.abs(found.difficulty_ - end.difficulty_) / end.se_) < 0.04
+
+
+def test_a_variance_that_a_series_puts_below_zero_counts_as_none():
+    """Its root was no number, and no step was ever small enough."""
+    responses = simulate.partial_credit(200, 5, categories=3, seed=4).responses
+    likelihood = Likelihood(responses, np.zeros(10))
+    end = newton(likelihood, np.zeros(10))
+    blocks = end.point.own.copy()
+    blocks[2, 1, 1] = -1e-9
+    beside = replace(end, point=replace(end.point, own=blocks))
+    assert beside.diagonal[5] == 0
+    assert beside.diagonal[:5] == pytest.approx(end.diagonal[:5])
