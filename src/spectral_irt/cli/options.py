@@ -265,9 +265,15 @@ class Reading:
         how.pop("largest_component", None)
         client = None if call.dask is None else cluster(call.dask, progress)
         responses = read(progress=progress.reading, client=client, **how)
-        counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}
         noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
-        allowed.reserve(**counts, threads=1, fit=False, noun=noun)
+        allowed.reserve(
+            persons=responses.n_persons,
+            items=responses.n_items,
+            answers=responses.n_responses,
+            threads=1,
+            fit=False,
+            noun=noun,
+        )
         if known:
             return responses
         check_usable(responses)

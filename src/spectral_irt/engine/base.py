@@ -217,14 +217,22 @@ class Budget:
         parameters: int | None = None,
         combinations: int = 0,
         fit: bool = True,
+        matrices_certain: bool = True,
         noun: str = "items",
     ) -> None:
         """Set aside the bytes without which nothing can be done: program, tables, and the larger of work on blocks and
         matrices; an error if that is more than there is. `noun`: what users call the items, which may be thresholds or
-        combinations with raters."""
-        work, size = threads * WORK * min(answers, BLOCK), items if parameters is None else parameters
-        matrices = 0 if not fit else SQUARE * size**2 if size <= DENSE_ITEMS else DRAWS * size
-        needed = PROGRAM + max(work, matrices) + 250 * persons + 500 * items + COMBINATION * combinations
+        combinations with raters. `matrices_certain`: False where only the work itself shows whether matrices of items
+        by items are needed. They are then set aside if they fit; if not, whoever comes to need them reserves again."""
+        work = threads * WORK * min(answers, BLOCK)
+        size = items if parameters is None else parameters
+        tables = PROGRAM + 250 * persons + 500 * items + COMBINATION * combinations
+        without_matrices = tables + max(work, DRAWS * size if fit else 0)
+        needed = without_matrices
+        if fit and size <= DENSE_ITEMS:
+            with_matrices = tables + max(work, SQUARE * size**2)
+            if matrices_certain or with_matrices <= self.total:
+                needed = with_matrices
         if self.explicit and needed > self.total:
             fewer = "" if threads == 1 else ", or take fewer `threads`"
             raise OptionError(

@@ -171,6 +171,21 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     return (Finding("thresholds_out_of_order", "warning" if len(sure) else "note", *about),)
 
 
+def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
+    """Set memory aside for a fit of these responses; an error if there is not enough."""
+    layout = responses.thresholds
+    facets = responses.facets
+    responses.engine.reserve(
+        persons=responses.n_persons,
+        items=layout.n_entries,
+        answers=responses.entries.n_responses,
+        parameters=layout.n_entries if facets is None else facets.n_parameters(layout.widest),
+        combinations=0 if facets is None else responses.n_items,
+        matrices_certain=matrices_certain,
+        noun="items" if layout.binary else "thresholds",
+    )
+
+
 class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
@@ -253,15 +268,8 @@ class RaschEstimator:
                 f"{type(self).__name__} knows items only, and these answers have facets "
                 f"({listed(responses.facets.names[1:])}); take a spectral estimator, with a fixed design."
             )
-        layout, facets, size = responses.thresholds, responses.facets, responses.thresholds.n_entries
-        responses.engine.reserve(
-            persons=responses.n_persons,
-            items=size,
-            answers=responses.entries.n_responses,
-            parameters=size if facets is None else facets.n_parameters(layout.widest),
-            combinations=0 if facets is None else responses.n_items,
-            noun="items" if layout.binary else "thresholds",
-        )
+        size = responses.thresholds.n_entries
+        reserve_memory(responses, matrices_certain=self._surely_forms_matrices(responses, **design))
 
         def tell(text: str) -> None:
             log.debug("%s", text)
@@ -285,6 +293,11 @@ class RaschEstimator:
         for finding in made.findings:
             log.log(LEVELS[finding.severity], "%s: %s", finding.code, finding)
         return self
+
+    def _surely_forms_matrices(self, responses: Responses, **design: Any) -> bool:
+        """Whether the fit holds matrices of thresholds by thresholds, where these are few enough, whatever the answers
+        turn out to be."""
+        return True
 
     def _forget(self) -> None:
         """Nothing of an earlier fit survives."""

@@ -52,6 +52,7 @@ from spectral_irt.estimators.base import (
     Tell,
     convergence,
     of_all_items,
+    reserve_memory,
     with_missing,
 )
 from spectral_irt.estimators.estimable import (
@@ -390,6 +391,7 @@ def errors_of(
             thresholds = np.sqrt(thresholds**2 + more)
             locations = np.sqrt(locations**2 + layout.mean(more))
         return Errors(method, thresholds, locations)
+    reserve_memory(rest, matrices_certain=True)  # the fit began without them where "auto" might have taken one pass
     many_pairs = rest.n_persons * rest.n_items**2 > MANY_PAIRS
     single = solved.contraction < SLUGGISH and many_pairs and known is None
     information = information_at(likelihood, found.point.beta, single=single)
@@ -521,6 +523,20 @@ class Spectral(RaschEstimator):
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
         return self._fitted(data, progress, anchors=anchors, weights=weights)
+
+    def _surely_forms_matrices(
+        self, responses: Responses, anchors: Any = None, design: LinearDesign | None = None, **others: Any
+    ) -> bool:
+        """Not for right and wrong answers to many items, where "auto" may take one pass or multipliers. A design,
+        facets, a rating scale, anchors and the chain alone are solved with matrices."""
+        if design is not None or responses.facets is not None or self.scaled or anchors is not None:
+            return True
+        given = self.get_params()
+        if given["weighting"] != "ability" or given.get("nu") or not given["refine"]:
+            return True
+        if not responses.thresholds.binary:
+            return True
+        return self.se in ("dense", "information") or responses.thresholds.n_entries <= QUICK_ITEMS
 
     def _estimate(
         self,

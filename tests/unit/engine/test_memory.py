@@ -124,6 +124,38 @@ def test_a_budget_too_small_says_what_is_needed(monkeypatch):
         si.SpectralPartialCredit().fit(si.simulate.partial_credit(30, 5, categories=4, seed=1).responses)
 
 
+def test_matrices_that_may_not_be_needed_refuse_nobody():
+    many = {"persons": 100_000, "items": 5_000, "threads": 2, "answers": 5_000_000}
+    with pytest.raises(OptionError, match="need at least 2 GB"):
+        Budget("600MB").reserve(**many)
+    small = Budget("600MB")
+    small.reserve(**many, matrices_certain=False)
+    assert small.room > 0
+    with pytest.raises(OptionError, match="need at least 2 GB"):  # as soon as it is known that they are
+        small.reserve(**many)
+    large = Budget("4GB")
+    large.reserve(**many, matrices_certain=False)
+    room = large.room
+    large.reserve(**many)
+    assert large.room == room  # what the answers fill is not taken from the matrices
+
+
+def test_only_a_fit_that_comes_to_need_matrices_asks_for_them(monkeypatch):
+    from spectral_irt.estimators import spectral_steps
+
+    monkeypatch.setattr(spectral_steps, "QUICK_ITEMS", 20)
+    monkeypatch.setattr(memory, "SQUARE", 10**9)  # no budget has room for them
+    monkeypatch.setattr(memory, "_in_force", Budget("1GB"))
+    responses = answers(2_000, 60)
+    assert si.SpectralRasch().fit(responses).se_method_ == "one-pass"
+    for se in ("dense", "information"):
+        with pytest.raises(OptionError, match="2,000 people and 60 items"):
+            si.SpectralRasch(se=se).fit(responses)
+    monkeypatch.setattr(spectral_steps, "chosen_method", lambda rest, contraction: "dense")  # as of a slow chain
+    with pytest.raises(OptionError, match="2,000 people and 60 items"):
+        si.SpectralRasch().fit(responses)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("persons", "items", "each"),
