@@ -308,7 +308,7 @@ class Newton:
             return step
         if self.design is None:
             return self.leveled(np.clip(step, -LONGEST, LONGEST))
-        reach = np.abs(self.design).max(axis=0).toarray()
+        reach = np.abs(self.design).max(axis=0).toarray().ravel()  # one row, or a vector, by the version of scipy
         bound = np.divide(LONGEST, reach, out=np.zeros(len(step)), where=reach > 0)
         return self.leveled(np.clip(step, -bound, bound))
 

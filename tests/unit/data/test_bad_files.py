@@ -426,7 +426,7 @@ def test_a_file_that_polars_cannot_take_leaves_one_sentence(tmp_path, capfd, kin
     """And nothing on stderr: a panic would print pages about its source."""
     arrow = pytest.importorskip("pyarrow")
     plain = arrow.array([1, 0, 1, 0])
-    runs = arrow.RunEndEncodedArray.from_arrays(arrow.array([2, 4], arrow.int32()), arrow.array([1, 0]))
+    runs = arrow.RunEndEncodedArray.from_arrays([2, 4], [1, 0])
     places = arrow.array([0, 1, 0, 1], arrow.int8())
     odd = {
         "run-end encoded": ("q2", runs),
