@@ -18,6 +18,7 @@ from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
+from spectral_irt.data.booklets import blanks_by_item
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import dimensionality
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
@@ -69,6 +70,10 @@ class Analysis(AnalysisOfRatings):
         Told in a few words what is being computed.
     estimator : optional
         The fitted estimator, which may have kept the covariance of many items.
+    form : str, or labels of forms, optional
+        The column about the people that says which form (booklet) each was given, or a label for each person. By
+        default forms are found in the responses; see `data.booklets`. Items that a form does not have were not
+        presented to its people.
     trait : str, optional
         What is measured, such as "anxiety": texts and pictures then say so instead of "ability", and higher and lower
         instead of harder and easier. By default "ability", and "person measure" of ordered answers. Columns of tables
@@ -199,14 +204,26 @@ class Analysis(AnalysisOfRatings):
         answers with the share of the other points that each person has; `alpha_if_deleted`, Cronbach's alpha (KR-20) of
         the test without the item; `discrimination`, the slope of the item where 1 is the model's, as in Winsteps; for
         tables with a row for each person `omitted` and `not_reached`: blanks before a later answer of the person, and
-        after the last one; and in several categories the share of each.
+        after the last one, of people whose form has the item; and in several categories the share of each.
         """
         return self._item_analysis()
 
     def _item_analysis(self, *, discrimination: bool = True) -> Columns:
         """The columns of `item_analysis`; the discrimination needs abilities."""
         slopes = self._item_statistics()["discrimination"] if discrimination else None
-        return classical.item_analysis_columns(self.calibration, self.responses, self._classical(), slopes)
+        blanks = self._blanks()
+        return classical.item_analysis_columns(self.calibration, self.responses, self._classical(), slopes, blanks)
+
+    @once
+    def _blanks(self) -> Ints | None:
+        """How often each item was left out, and not reached, by people whose form has it; None where a blank has no
+        place in the test, as in long tables."""
+        raw = self.responses.raw
+        if raw is None or raw.blanks is None:
+            return None
+        if raw.blanks_decided:
+            return np.array([raw.blanks.get(label, (0, 0)) for label in self.responses.items.tolist()], np.int64).T
+        return blanks_by_item(self.responses, self._booklets())
 
     @once
     def _classical(self) -> classical.ItemAnalysis:
@@ -403,7 +420,7 @@ class Analysis(AnalysisOfRatings):
         """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates."""
         from spectral_irt.bank.build import to_bank
 
-        return to_bank(self.calibration, self.responses, self.weights)
+        return to_bank(self.calibration, self.responses, self.weights, form=self._form)
 
     @property
     def plot(self) -> Plots:
@@ -422,7 +439,7 @@ class Analysis(AnalysisOfRatings):
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes]
         if parts.scores and not self.facets:  # what a total score stands for depends on who rated
-            found += self.forms().findings
+            found += [*self._booklets().findings(self.responses), *self.forms().findings]
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:

@@ -16,6 +16,7 @@ from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.booklets import Booklets, booklets_of
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.facets import fair_average, subset_of_persons
@@ -67,6 +68,7 @@ class AnalysisOfPeople:
         progress: Tell | None = None,
         estimator: RaschEstimator | None = None,
         trait: str | None = None,
+        form: Any = None,
     ) -> None:
         right_or_wrong = calibration.layout.binary and bool((calibration.codes == [0, 1]).all())
         how = {"threshold": calibration.provenance.settings.get("threshold")}
@@ -81,6 +83,7 @@ class AnalysisOfPeople:
         if trait is not None and (not trait.strip() or not trait.isprintable()):
             raise OptionError(f"`trait={trait!r}` is no word; say what is measured, such as `trait='anxiety'`.")
         self.trait = trait
+        self._form = form
         self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
         self._tell: Tell = progress or (lambda text: None)
         self._clustered: Clustered | None = None
@@ -274,18 +277,24 @@ class AnalysisOfPeople:
         return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
 
     @once
+    def _booklets(self) -> Booklets:
+        """The forms that people were given, with items that they skipped; see `data.booklets`."""
+        return booklets_of(self.responses, self._form)
+
+    @once
     def forms(self) -> Forms:
-        """Sets of items that many people answered, such as booklets; see `persons.test_form.find_forms`."""
-        return find_forms(self.responses, self.calibration.thresholds)
+        """The forms with a table of scores; see `persons.test_form.find_forms`."""
+        return find_forms(self.responses, self.calibration.thresholds, self._booklets())
 
     @tabled
     def scores(self) -> Columns:
         """From raw score to ability on every form, as a table: `form, n_items, score, ability, se, n, percentile`.
 
-        A form is a set of items that at least ten people answered, or that everybody did; `study.forms()` has them. `n`
-        people on the form have the score, and `percentile` is 100 times the share of those with a lower one and half of
-        the share with the same (the mid-percentile). `measure` and `measure_se` follow where there is a scale of
-        report. Without forms, as in an adaptive test, the table has no rows.
+        Forms are those that `form=` of the analysis names, or sets of items that at least ten people answered;
+        `study.forms()` has them. `n` people who answered the whole form have the score, and `percentile` is 100 times
+        the share of those with a lower one and half of the share with the same (the mid-percentile). `measure` and
+        `measure_se` follow where there is a scale of report. Without forms, as in an adaptive test, the table
+        has no rows.
         """
         self._tell("tables of scores")
         test = Form(self.calibration.thresholds, self._layout)
@@ -295,8 +304,8 @@ class AnalysisOfPeople:
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
 
-        A form is named as in `scores()` ("form 1"), or given by the labels of its items, each once and with a
-        difficulty. Two calibrations: `si.equate`.
+        A form is named as in `scores()` ("form 1", or as the column of `form=` has it), or given by the labels of its
+        items, each once and with a difficulty. Two calibrations: `si.equate`.
         """
         calibration, layout = self.calibration, self._layout
         one = self._items_of_form(first)

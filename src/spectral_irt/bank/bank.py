@@ -78,6 +78,14 @@ class DataSet:
         )
 
 
+@dataclass(frozen=True)
+class BankForm:
+    """A form that people of the calibration were given: its name and the labels of its items with a difficulty."""
+
+    name: str
+    items: tuple[Any, ...]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Bank:
     """A saved calibration.
@@ -96,6 +104,8 @@ class Bank:
         Everything that went in.
     population : Population or None
         Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
+    forms : tuple of BankForm
+        The forms (booklets) that people were given, for equating; none where these are not known.
     origin : (str, str) or None
         The folder it was read from or saved to, and the checksum it had there: `save` replaces no other.
 
@@ -114,6 +124,7 @@ class Bank:
     evidence: Evidence
     data: tuple[DataSet, ...] = ()
     population: Population | None = None
+    forms: tuple[BankForm, ...] = ()
     origin: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
@@ -262,11 +273,11 @@ class Bank:
         return undo(folder).after
 
     @classmethod
-    def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any) -> Bank:
+    def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, *, form: Any = None) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
         from spectral_irt.bank.build import to_bank
 
-        return to_bank(fit, responses)
+        return to_bank(fit, responses, form=form)
 
     def rescale(self, mean: float = 0.0, sd: float | None = None, *, unit: float | None = None) -> Bank:
         """The bank with another scale of report: the difficulties in logits stay as they are.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
+from spectral_irt.bank.bank import Bank, BankForm, DataSet, Population, calibration_of
 from spectral_irt.bank.components import groups_of
 from spectral_irt.bank.evidence import (
     MATRIX_SIZE,
@@ -23,14 +23,18 @@ from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.booklets import booklets_of
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import blocks_of_errors
+from spectral_irt.persons.test_form import find_forms
 from spectral_irt.text import listed
 
 
-def to_bank(calibration: Calibration | RaschEstimator, responses: Any, weights: Floats | None = None) -> Bank:
+def to_bank(
+    calibration: Calibration | RaschEstimator, responses: Any, weights: Floats | None = None, *, form: Any = None
+) -> Bank:
     """The bank of this calibration.
 
     Parameters
@@ -40,6 +44,8 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, weights: 
         What it was fitted to.
     weights : float array, optional
         How much each person counts in the population of the bank; difficulties and errors are the calibration's.
+    form : str, or labels of forms, optional
+        The column about the people that names the form of each; by default forms are found in the responses.
 
     Notes
     -----
@@ -63,7 +69,16 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, weights: 
         evidence=replace(evidence_of(answers, alone, made), link_group=group),
         population=population,
         data=(DataSet.of(answers, "fit"),),
+        forms=_forms_of(made, answers, form),
     )
+
+
+def _forms_of(made: Calibration, responses: Responses, labels: Any) -> tuple[BankForm, ...]:
+    """The forms that people were given, with the items that have an estimate of their own or an anchor."""
+    thresholds = np.where(made.measured[made.layout.item], made.thresholds, np.nan)
+    forms = find_forms(responses, thresholds, booklets_of(responses, labels))
+    named = zip(forms.names, forms.items, strict=True)
+    return tuple(BankForm(name, tuple(made.labels[items].tolist())) for name, items in named)
 
 
 def _check_same(made: Calibration, responses: Responses) -> None:
@@ -292,4 +307,5 @@ def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
         ),
         data=(*bank.data, dataset),
         population=bank.population or new.population,
+        forms=(*bank.forms, *(form for form in new.forms if form not in bank.forms)),
     )

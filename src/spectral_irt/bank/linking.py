@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ FEWEST = {"mean": 2, "robust": 3}  # common items, by method
 DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items that have not
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
+ALL = "all"  # the name of the form of all items
 NAMED = 5  # drifted items that the sentence names
 
 
@@ -355,6 +356,8 @@ def equate(
     b: Made,
     method: str = "robust",
     *,
+    form_a: str | None = None,
+    form_b: str | None = None,
     items_a: Sequence[Any] | None = None,
     items_b: Sequence[Any] | None = None,
     linked: Link | None = None,
@@ -370,8 +373,11 @@ def equate(
         Of different people.
     method : "robust" or "mean"
         Of the link.
+    form_a, form_b : str, optional
+        The form of each bank by its name (`bank.forms`), or "all" for all items with the status "ok" or "anchored". By
+        default the only form of a bank; a bank with several forms has no default, as nobody took all of its items.
     items_a, items_b : sequences of labels, optional
-        The items of each form; by default all with the status "ok" or "anchored".
+        Instead of a name: the items of each form.
     linked : Link, optional
         `link(a, b)`, where it has been computed.
 
@@ -390,7 +396,9 @@ def equate(
     """
     found = link(a, b, method) if linked is None else linked
     sides = Side.of(a), Side.of(b)
-    places = _form(sides[0], items_a, "items_a"), _form(sides[1], items_b, "items_b")
+    first = _asked_form(a, "a", form_a, items_a)
+    second = _asked_form(b, "b", form_b, items_b)
+    places = _form(sides[0], first.items, "items_a"), _form(sides[1], second.items, "items_b")
     one, other = (
         Form.of(side.threshold[form], side.size[form][side.level[form] == 1])
         for side, form in zip(sides, places, strict=True)
@@ -400,7 +408,61 @@ def equate(
     to_a = _variance(back, (1, 0), sides, places, found, back.by_ability)
     if "none" in found.basis:  # part of an error would be taken for all of it
         to_b, to_a = np.zeros(len(to_b)), np.zeros(len(to_a))
-    return both_ways((there, back), (to_b, to_a), ("A", "B"), (there.ability, found.shift + back.ability))
+    return both_ways(
+        (there, back), (to_b, to_a), (first.name, second.name), (there.ability, found.shift + back.ability)
+    )
+
+
+class AskedForm(NamedTuple):
+    """A form to be equated: what it is called, and its items, None for all that can be equated."""
+
+    name: str
+    items: Sequence[Any] | None
+
+
+def _asked_form(given: Made, side: str, name: str | None, items: Sequence[Any] | None) -> AskedForm:
+    """The form of one side: by name, by its items, or the only one there is."""
+    letter = side.upper()
+    if items is not None:
+        if name is not None:
+            raise OptionError(
+                f"`form_{side}=` and `items_{side}=` both say which items the form has; give one of them."
+            )
+        return AskedForm(letter, items)
+    forms = given.forms if isinstance(given, Bank) else ()
+    names = [form.name for form in forms]
+    if name is None:
+        if len(forms) > 1:
+            raise OptionError(
+                f"{letter} has {len(forms):,} forms ({listed(names)}), and nobody was given all of its items; say "
+                f"which one to equate with `form_{side}=`, or `form_{side}='{ALL}'` for all items."
+            )
+        return AskedForm(letter, None)
+    if name in names:
+        return AskedForm(f"{letter}: {name}", forms[names.index(name)].items)
+    if name == ALL:
+        return AskedForm(letter if len(forms) < 2 else f"{letter}: {ALL} items", None)
+    known = f"it has {listed(names)}, and {ALL!r}" if names else f"it keeps no names of forms; say {ALL!r}"
+    raise OptionError(f"{letter} has no form {name!r}; {known}.")
+
+
+def pairs_of_forms(a: Bank, b: Bank, asked: str | None = None) -> list[tuple[str | None, str | None]]:
+    """Which form of a with which form of b: as asked, "FORM OF A,FORM OF B", or each with each.
+
+    A name may hold a comma: the text is divided where both sides are forms.
+    """
+    sides = [[form.name for form in bank.forms] for bank in (a, b)]
+    if asked is None:
+        default: list[list[str | None]] = [[*names] if len(names) > 1 else [None] for names in sides]
+        return [(one, other) for one in default[0] for other in default[1]]
+    parts = asked.split(",")
+    for k in range(1, len(parts)):
+        first = ",".join(parts[:k]).strip()
+        second = ",".join(parts[k:]).strip()
+        if first in (*sides[0], ALL) and second in (*sides[1], ALL):
+            return [(first, second)]
+    known = [f"{letter} has {listed([*names, ALL])}" for letter, names in zip("AB", sides, strict=True)]
+    raise OptionError(f"`forms` is {asked!r}; it is a form of A and a form of B, as in all,all. {'; '.join(known)}.")
 
 
 def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from spectral_irt.bank.bank import Bank, DataSet, Population
+from spectral_irt.bank.bank import Bank, BankForm, DataSet, Population
 from spectral_irt.bank.checks import SenselessBank, check_bank, check_information
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import CONDITIONAL, MARGINAL, RATING_SCALE, Calibration, Provenance, Scale
@@ -93,6 +93,7 @@ def record_of(bank: Bank) -> dict[str, Any]:
         "scale": asdict(bank.scale),
         "prior": {"precision": kept.prior_precision, "offsets": kept.offset_precision, "fixed": kept.fixed_prior},
         "population": None if bank.population is None else asdict(bank.population),
+        "forms": [{"name": form.name, "items": list(form.items)} for form in bank.forms],
         "counts": {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())},
         "data": [asdict(data) for data in bank.data],
         "findings": [finding.to_dict() for finding in bank.findings],
@@ -242,8 +243,14 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
         ),
         data=tuple(DataSet(**data) for data in record["data"]),
         population=None if people is None else Population(**people),
+        forms=_forms(record),
         origin=origin,
     )
+
+
+def _forms(record: Mapping[str, Any]) -> tuple[BankForm, ...]:
+    """The forms of a bank; one of before has none."""
+    return tuple(BankForm(str(form["name"]), tuple(form["items"])) for form in record.get("forms", ()))
 
 
 def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:

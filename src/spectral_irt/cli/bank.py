@@ -96,22 +96,29 @@ def link(
     ),
     common_items: Path | None = own("FILE", "Write all common items: .csv, .parquet or .xlsx."),
     equate: Path | None = own(
-        "FILE", "Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx."
+        "FILE", "Write raw scores on forms of A, what they are on forms of B, and back: .csv, .parquet or .xlsx."
+    ),
+    forms: str | None = own(
+        "FORM,FORM",
+        "The form of A and the form of B for --equate, as in all,C; all: all items. By default each form of A with "
+        "each of B.",
     ),
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
     Up to 40% of the common items may have drifted. The error of the link is in the standard errors of the linked bank.
 
-    With --equate the two banks are two forms of a test: a raw score on one is worth the score that people of the same
-    ability are expected to have on the other. Nothing right and everything right are the same on both, by convention.
+    With --equate a raw score on a form of one bank is worth the score that people of the same ability are expected to
+    have on a form of the other. Forms are the booklets that people were given (fit --form). Nothing right and
+    everything right are the same on both, by convention.
 
     \b
     Examples
       spectral-irt link bank2024 bank2025
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024
       spectral-irt link form_a form_b --equate equating.csv
+      spectral-irt link exam2025 exam2026 --equate equating.csv --forms all,C
     """
     from spectral_irt.cli.bank_work import link_banks
 
-    link_banks(a, b, mode, output=output, method=method, common_items=common_items, equate=equate)
+    link_banks(a, b, mode, output=output, method=method, common_items=common_items, equate=equate, forms=forms)

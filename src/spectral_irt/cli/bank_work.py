@@ -16,7 +16,7 @@ from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.drift import DRIFTED
-from spectral_irt.bank.linking import told_errors
+from spectral_irt.bank.linking import pairs_of_forms, told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.bank.storage import undo as undo_load
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 RECORD = "score.json"
 TABLES = (".csv", ".parquet", ".xlsx")
 MOVED = 10  # items of an update that are shown: those that moved most
+MOST_PAIRS = 400  # of forms that are equated at once
+SHOWN_PAIRS = 6  # of which an example is shown
 COMMON = 12  # common items of a link that are shown
 
 
@@ -357,6 +359,7 @@ def link_banks(
     method: Literal["robust", "mean"],
     common_items: Path | None,
     equate: Path | None,
+    forms: str | None,
 ) -> None:
     """Link two banks, and write and show what comes of it."""
     if output is not None:
@@ -364,9 +367,13 @@ def link_banks(
     named = [*_place_of_table(common_items), *_place_of_table(equate)]
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
-    scores = None if equate is None else equate_banks(first, second, method, linked=found)
+    if forms is not None and equate is None:
+        raise OptionError("--forms says which forms --equate FILE is about; name the file as well.")
+    scores = [] if equate is None else _equated_forms(first, second, found, forms)
     tables = [("common items", found.columns())] if common_items is not None else []
-    tables += [("equating", scores.columns())] if scores is not None else []
+    if scores:
+        parts = [one.columns() for one in scores]
+        tables.append(("equating", {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}))
     folders = [] if output is None else [output]
 
     def save() -> None:
@@ -392,7 +399,30 @@ def link_banks(
     mode.end(show, record, [found.finding])
 
 
-def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equating | None) -> None:
+def _equated_forms(first: Bank, second: Bank, found: Link, forms: str | None) -> list[Equating]:
+    """Every pair of forms that was asked for."""
+    pairs = pairs_of_forms(first, second, forms)
+    if len(pairs) > MOST_PAIRS:
+        raise OptionError(
+            f"A has {len(first.forms):,} forms and B {len(second.forms):,}, which are {len(pairs):,} pairs, and at "
+            f"most {MOST_PAIRS} are equated at once; name two with --forms FORM,FORM."
+        )
+    return [equate_banks(first, second, form_a=one, form_b=other, linked=found) for one, other in pairs]
+
+
+def _example(scores: Equating) -> str:
+    """One score in the middle, as an example."""
+    middle = len(scores.scores[0]) // 2
+    highest_a = len(scores.scores[0]) - 1
+    highest_b = len(scores.scores[1]) - 1
+    se = scores.se[0][middle]
+    error = f" (se {se:.2f})" if np.isfinite(se) else ""
+    name_a, name_b = map(printable, scores.names)
+    equated = f"{scores.equated[0][middle]:.1f} of {highest_b:,} on {name_b}"
+    return f"{middle:,} of {highest_a:,} on {name_a} is {equated}{error}"
+
+
+def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[Equating]) -> None:
     out = console()
     order = np.lexsort((-np.abs(found.difference), ~found.drift))[:COMMON]
     heads = ["item", "in A", "in B", "difference", "se", "robust z", ""]
@@ -420,12 +450,9 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: Equati
         ("agreement", found.agreement),
         ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
     ]
-    if scores is not None:  # one score in the middle, as an example
-        middle, (most_a, most_b) = len(scores.scores[0]) // 2, (len(each) - 1 for each in scores.scores)
-        se = scores.se[0][middle]
-        error = f" (se {se:.2f})" if se == se else ""
-        equated = f"{middle:,} of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
-        lines.append(("equating", equated))
+    lines += [("equating", _example(one)) for one in scores[:SHOWN_PAIRS]]
+    if len(scores) > SHOWN_PAIRS:
+        lines.append(("", f"and {len(scores) - SHOWN_PAIRS:,} more pairs of forms, in the file"))
     lines += [("warning", found.doubtful)] if found.doubtful else []
     show_lines(out, lines)
     say(out)

@@ -191,7 +191,8 @@ class FitJob:
     def _columns(self) -> list[str]:
         """The columns about people that are needed: those whose groups are compared, and those of the method."""
         named = dict.fromkeys(self.results.group)
-        for column in (self.method.population_by, self.method.clustered_by, self.method.survey_weight):
+        of_method = (self.method.population_by, self.method.clustered_by, self.method.survey_weight)
+        for column in (*of_method, self.results.form):
             if column is not None:
                 named[column] = None
         return list(named)
@@ -215,6 +216,8 @@ class FitJob:
                     "that both name people alike."
                 )
         for column, values in found.items():
+            if column == self.results.form and column not in self.results.group:
+                continue  # one form is enough, and `Booklets` says how many are too many
             levels = sorted({str(value) for value in values if value is not None})
             if len(levels) < 2 and not (levels and column == self.method.survey_weight):  # weights may all be equal
                 what = f"a single value, {levels[0]!r}" if levels else "no value at all"
@@ -243,7 +246,9 @@ class FitJob:
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
-            study = estimator.analyse(responses, ability=results.ability[0], trait=results.trait, progress=progress.say)
+            study = estimator.analyse(
+                responses, ability=results.ability[0], trait=results.trait, form=results.form, progress=progress.say
+            )
             if method.clustered_by is not None:
                 progress.say("standard errors")
                 study = study.clustered(method.clustered_by, method.population_by)
@@ -398,7 +403,8 @@ class FitJob:
         from spectral_irt.cli.data import save_bank
 
         study = self.study
-        bank = to_bank(study.calibration.replace(findings=study.findings(self.parts)), study.responses, study.weights)
+        calibration = study.calibration.replace(findings=study.findings(self.parts))
+        bank = to_bank(calibration, study.responses, study.weights, form=self.results.form)
         save_bank(bank if self._enlarged is None else merged(self._enlarged, bank, study.responses), folder)
 
     @functools.cached_property

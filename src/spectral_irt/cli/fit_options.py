@@ -225,6 +225,11 @@ class Results(Abilities):
     group: list[str] = people(
         "COLUMN", "Compare groups of people (DIF); repeatable. Tables: dif.csv, groups.csv.", default=[]
     )
+    form: str | None = people(
+        "COLUMN",
+        "The column that says which form (booklet) each person was given: tables of scores go by its names, and items "
+        "that a form does not have were not presented. By default forms are found in the answers.",
+    )
     group_file: tuple[str, str | None] | None = people(
         "FILE[#SHEET]", "A table of people with these columns, where the answers do not have them.", parse=with_sheet
     )

@@ -162,7 +162,10 @@ class ResponsesBuilder:
             raw, notes = self._key.known(labels)
         if self._blanks is not None:
             omitted_or_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
-            raw = replace(raw or RawAnswers(), blanks=dict(zip(labels, omitted_or_not_reached, strict=False)))
+            blanks = dict(zip(labels, omitted_or_not_reached, strict=False))
+            how = self.scoring
+            decided = bool(how.not_presented) or "wrong" in (how.omitted, how.not_reached)
+            raw = replace(raw or RawAnswers(), blanks=blanks, blanks_decided=decided)
             if "wrong" in (self.scoring.omitted, self.scoring.not_reached):
                 notes += self._blanks.findings(labels)
         if self._blocks and not len(self._pile):

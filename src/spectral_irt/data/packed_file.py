@@ -79,6 +79,7 @@ class PackedWriter:
             if (raw := responses.raw) is not None:
                 blanks = None if raw.blanks is None else list(raw.blanks.items())
                 record["raw"] = {"options": raw.options, "key": list(raw.key.items()), "blanks": blanks}
+                record["raw"]["blanks_decided"] = raw.blanks_decided
             if responses.people is not None:
                 record["people"] = {name: values.tolist() for name, values in responses.people.items()}
             if responses.answer_labels:
@@ -324,4 +325,5 @@ def _raw(kept: dict[str, Any] | None) -> RawAnswers | None:
         raise _Damaged("names no right option")
     key = {label: str(text) for label, text in kept["key"]}
     blanks = None if kept["blanks"] is None else {label: (int(a), int(b)) for label, (a, b) in kept["blanks"]}
-    return RawAnswers(tuple(map(str, kept["options"])), key, blanks)
+    # A file of before says nothing of it.
+    return RawAnswers(tuple(map(str, kept["options"])), key, blanks, bool(kept.get("blanks_decided", False)))

@@ -275,6 +275,8 @@ class RawAnswers:
     options: tuple[str, ...] = ()
     key: Mapping[Any, str] = field(default_factory=dict)
     blanks: Mapping[Any, tuple[int, int]] | None = None
+    # Whether cells said what was not presented, or blanks count as wrong; else the forms of the people decide.
+    blanks_decided: bool = False
 
 
 class BlankCounter:

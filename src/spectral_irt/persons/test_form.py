@@ -1,32 +1,29 @@
 """Forms: what total scores on a set of items say, and the sets that many people answered, found in the answers.
 
-A form is a set of five items or more (of those that have a difficulty) that at least ten people answered, and nothing
-else; or the set that everybody answered. A booklet is a form, and so is the whole test, or a common pattern of what was
-answered. On a form the total score is all that an ability depends on, so its people can share a table of scores.
+Forms are those of `data/booklets.py`, with the items that have a difficulty: named by a column about the people, or
+found in the responses. On a form the total score is all that an ability depends on, so that people who answered all of
+its items can share a table of scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds, rows_of
+from spectral_irt.data.booklets import FEWEST, SHORTEST, Booklets, booklets_of
+from spectral_irt.data.design import set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import Abilities, checked, known_rows
 from spectral_irt.tables import Columns
-from spectral_irt.text import count_are, listed
+from spectral_irt.text import count, count_are, listed
 
-FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
-SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
-MOST = 100  # forms, those with most people; beyond, nobody looks up a table
 CELLS = 20_000_000  # scores x items of all tables together: a second or two
 FEW = 0.5  # share of the people; with fewer on any form, a finding says so
 
@@ -78,10 +75,10 @@ class Form:
         """
         passed = self.layout.cumulated(self.thresholds)
         log_gamma = np.zeros(1)
-        for row, count in zip(passed, self.layout.max_score.tolist(), strict=True):
+        for row, max_score in zip(passed, self.layout.max_score.tolist(), strict=True):
             n = len(log_gamma)
-            longer = np.append(log_gamma, np.full(count, -np.inf))
-            for k in range(1, count + 1):  # of the items so far; all terms are positive
+            longer = np.append(log_gamma, np.full(max_score, -np.inf))
+            for k in range(1, max_score + 1):  # of the items so far; all terms are positive
                 longer[k : k + n] = np.logaddexp(longer[k : k + n], log_gamma - row[k])
             log_gamma = longer
         category = np.arange(passed.shape[1])
@@ -104,19 +101,16 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """The forms of some responses, in the order of their items."""
+    """The forms of some responses, by name."""
 
-    items: tuple[Ints, ...]  # positions of the items of each form
-    form: Ints  # of each person, -1 for a person on none
+    items: tuple[Ints, ...]  # positions of the items of each form, of those with a difficulty
+    form: Ints  # of each person who answered all of them, -1 for the others
     n_people: int  # with answers
-    n_on_forms: int
+    n_on_forms: int  # who answered all items of their form
     n_sets: int  # different sets of items that they answered
     n_long: int = 0  # forms with too many items for a table
-
-    @property
-    def names(self) -> list[str]:
-        """What the forms are called: `form 1`, `form 2`, ..."""
-        return list(map("form {}".format, range(1, len(self.items) + 1)))
+    names: tuple[str, ...] = ()  # as a column has them, or `form 1`, `form 2`, ...
+    named: bool = False  # by a column
 
     def position(self, name: str) -> int:
         """Which form is called so."""
@@ -133,9 +127,11 @@ class Forms:
         if self.n_long:
             what = f"{count_are(self.n_long, 'shared set')} too long for a table."
         else:
-            shared = f"only {count_are(len(self.items), 'set')}" if self.items else "no set is"
-            what = f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and {shared} shared by "
-            what += f"{FEWEST} or more."
+            what = f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and "
+            if self.items:
+                what += f"the others skipped items of their form, or are on none ({count(len(self.items), 'form')})."
+            else:
+                what += f"no set of {SHORTEST} items or more is shared by {FEWEST} people."
         code, sentence = "no_forms", f"There is no table from raw score to ability: {what}"
         if self.items:
             code, few = "few_on_forms", f"{self.n_on_forms:,} of {self.n_people:,} people"
@@ -143,38 +139,88 @@ class Forms:
         return (Finding(code, "note", sentence, "persons.csv has everybody's ability."),)
 
 
-def find_forms(responses: Responses, difficulty: Floats) -> Forms:
-    """The forms that these people answered; answers to items without a difficulty do not count.
+def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | None = None) -> Forms:
+    """The forms that these people were given; answers to items without a difficulty do not count.
 
-    Ten people and five items make a form, unless everybody answered the same; at most 100 forms, those with most
-    people, as far as all tables together have no more than 20 million scores x items.
+    As far as all tables together have no more than 20 million scores x items. A form that was found in the responses
+    has five items and ten people who answered all of them, unless everybody answered the same.
 
     >>> answers = Responses.from_wide([[1, 0, 1, 1, 0, None]] * 10 + [[None, 1, 0, 1, 1, 0]])
-    >>> found = find_forms(answers, np.zeros(6))
-    >>> [items.tolist() for items in found.items], found.form.tolist()
+    >>> forms = find_forms(answers, np.zeros(6))
+    >>> [items.tolist() for items in forms.items], forms.form.tolist()
     ([[0, 1, 2, 3, 4]], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1])
     """
-    beta, layout = checked(responses, difficulty), responses.thresholds
+    booklets = booklets_of(responses) if booklets is None else booklets
+    beta = checked(responses, difficulty)
+    layout = responses.thresholds
+    known = np.isfinite(layout.mean(beta))
     table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
     keys, lengths = responses.entries.gather(_keys_of_known, beta, layout, table)
-    first, sizes, which = distinct_keys(keys)
-    long, answered = lengths[first], int(np.sum(lengths > 0))
-    n_sets = int(np.sum(long > 0))
-    shared = np.flatnonzero((long > 0) & (((sizes >= FEWEST) & (long >= SHORTEST)) | (n_sets == 1)))
-    shared = shared[np.lexsort((first[shared], -sizes[shared]))]
-    affordable = np.cumsum((long[shared] + 1.0) * long[shared]) <= CELLS
-    kept, known = shared[affordable][:MOST], np.isfinite(layout.mean(beta))
-    found = []
-    for place, items in zip(kept, items_of_people(responses, first[kept]), strict=True):
-        own = items[known[items]]
-        found.append(((*own.tolist(), responses.n_items), place, own))
-    found.sort(key=itemgetter(0))  # what begins the test comes first, and of those the longer
-    code = np.full(len(first), -1, dtype=np.int64)
-    for k, (_, place, _) in enumerate(found):
-        code[place] = k
-    form = code[which]
-    on_forms = int(np.count_nonzero(form >= 0))
-    return Forms(tuple(map(itemgetter(2), found)), form, answered, on_forms, n_sets, int(np.sum(~affordable)))
+    n_sets = len(np.unique(keys[lengths > 0]))
+    members = booklets.members(responses.n_items) & known[:, None]
+    complete = _complete(responses, members, booklets.form, lengths)
+    people = np.bincount(complete[complete >= 0], minlength=len(booklets.items))
+    n_items = members.sum(axis=0)
+    if booklets.column is None:
+        usable = ((people >= FEWEST) & (n_items >= SHORTEST)) | ((n_sets == 1) & (people > 0))
+        usable &= _first_of_each(members)  # two may differ by items without a difficulty alone
+        complete = _complete(responses, members * usable, _joined(members, booklets.form), lengths)
+    else:
+        usable = n_items > 0
+    affordable = np.cumsum(np.where(usable, (n_items + 1.0) * n_items, 0.0)) <= CELLS
+    chosen = np.flatnonzero(usable & affordable)
+    code = np.full(len(usable) + 1, -1, dtype=np.int64)
+    code[chosen] = np.arange(len(chosen))
+    form = code[complete]
+    if booklets.column is None:
+        names = tuple(f"form {k + 1}" for k in range(len(chosen)))
+    else:
+        names = tuple(booklets.names[k] for k in chosen)
+    return Forms(
+        items=tuple(np.flatnonzero(members[:, k]) for k in chosen),
+        form=form,
+        n_people=int(np.sum(lengths > 0)),
+        n_on_forms=int(np.count_nonzero(form >= 0)),
+        n_sets=n_sets,
+        n_long=int(np.sum(usable & ~affordable)),
+        names=names,
+        named=booklets.column is not None,
+    )
+
+
+def _first_of_each(members: Mask) -> Mask:
+    """Forms with a set of items that no form before them has."""
+    _, first = np.unique(members, axis=1, return_index=True)
+    mask = np.zeros(members.shape[1], dtype=bool)
+    mask[first] = True
+    return mask
+
+
+def _joined(members: Mask, form: Ints) -> Ints:
+    """The form of each person, of equal ones the first."""
+    if not members.shape[1]:
+        return form
+    _, first, which = np.unique(members, axis=1, return_index=True, return_inverse=True)
+    return np.append(first[which.ravel()], -1)[form]
+
+
+def _complete(responses: Responses, members: Mask, form: Ints, lengths: Ints) -> Ints:
+    """The form of each person who answered all of its items and no other, -1 for the others."""
+    if not members.shape[1]:
+        return np.full(responses.n_persons, -1, dtype=np.int64)
+    n_items = np.append(members.sum(axis=0), -1)
+    full = (lengths > 0) & (lengths == n_items[form])
+    if full.any():
+        within = responses.entries.gather(_within, responses.thresholds, members, persons=(form,))
+        full &= within == lengths
+    return np.where(full, form, -1)
+
+
+def _within(block: Block, form: Ints, layout: Thresholds, members: Mask) -> Ints:
+    """How many items of their form people answered."""
+    rows = rows_of(block, layout)
+    of_response = np.repeat(form, rows.counts)
+    return rows.sums(members[rows.items, of_response].astype(np.float64)).astype(np.int64)
 
 
 def _keys_of_known(

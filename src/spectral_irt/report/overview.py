@@ -75,12 +75,17 @@ def finding_blocks(
 def summary(data: ReportData) -> Section:
     """Counts, reliability, targeting."""
     counts, found = data.record["counts"], data.record.get("reliability")
+    forms = within(data.record, "forms", "forms") or 0
     estimated = counts.get("items_with_estimate", counts.get("items"))
     rows = [
         ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
         ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
-        ("Ratings" if data.study.facets else "Answers", number(counts.get("responses"), 0), share_missing(counts)),
+        (
+            "Ratings" if data.study.facets else "Answers",
+            number(counts.get("responses"), 0),
+            share_missing(counts, forms),
+        ),
     ]
     if data.binary or data.study.facets:
         del rows[2]
@@ -98,15 +103,18 @@ def summary(data: ReportData) -> Section:
     return Section(tuple(blocks))
 
 
-def share_missing(counts: Mapping[str, Any]) -> str:
-    """Which part of all answers there is, in words."""
+def share_missing(counts: Mapping[str, Any], forms: int = 0) -> str:
+    """Which part of all answers there is, in words, where people were given so many forms."""
     cells = (counts.get("persons") or 0) * (counts.get("combinations") or counts.get("items") or 0)
     if not cells:
         return ""
     share = (counts.get("responses") or 0) / cells
     if "combinations" in counts:
-        return f"{100 * share:.3g}% of people times items times raters"
-    return "everybody answered every item" if share == 1 else f"{100 * share:.3g}% of people times items"
+        return f"{100 * share:.3g}% of all person-by-item-by-rater cells"
+    if share == 1:
+        return "everybody answered every item"
+    design = " (booklet design)" if forms > 1 else ""
+    return f"{100 * share:.3g}% of all person-by-item cells{design}"
 
 
 def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str], words: Words) -> list[tuple[str, str, str]]:

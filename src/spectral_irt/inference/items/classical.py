@@ -182,7 +182,11 @@ def _with_score(block: Block, weight: Floats, scores: Floats, layout: Thresholds
 
 
 def item_analysis_columns(
-    calibration: Calibration, responses: Responses, found: ItemAnalysis, discrimination: Floats | None = None
+    calibration: Calibration,
+    responses: Responses,
+    found: ItemAnalysis,
+    discrimination: Floats | None = None,
+    blanks: Ints | None = None,
 ) -> Columns:
     """`item, n, p_correct` (in several categories `mean_score, max_score`), `item_rest, alpha_if_deleted`, where known
     `discrimination, omitted, not_reached`, and in several categories `share_0, share_1, ...`."""
@@ -194,10 +198,8 @@ def item_analysis_columns(
     columns |= {"item_rest": found.item_rest, "alpha_if_deleted": found.alpha_if_deleted}
     if discrimination is not None:
         columns["discrimination"] = np.where(calibration.measured, discrimination, np.nan)
-    raw = responses.raw
-    if raw is not None and raw.blanks is not None:
-        blanks = np.array([raw.blanks.get(label, (0, 0)) for label in responses.items.tolist()], dtype=np.int64)
-        columns |= {"omitted": blanks[:, 0], "not_reached": blanks[:, 1]}
+    if blanks is not None:
+        columns |= {"omitted": blanks[0], "not_reached": blanks[1]}
     if not layout.binary:
         columns |= {f"share_{k}": shares[:, k] for k in range(shares.shape[1])}
     return columns

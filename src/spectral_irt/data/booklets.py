@@ -1,0 +1,300 @@
+"""Booklets: which items each person was given, known from a column that names the forms, or found in the responses.
+
+An item that is not on a person's form was *not presented*; one that is on it and has no response was left out, or not
+reached. Real people skip items, so a form is not the set of items that somebody answered:
+
+- with a column, the form of a label has the items that a share of the people with this label answered;
+- without one, a form is a set of items that several people answered, and nothing else. A set within a longer one is the
+  same form with items skipped, where few items are missing or few people have it. Where too many people skip something
+  for that, people whose items lie almost all within the same set are taken together.
+
+Where people were given items one by one (adaptive tests, items at random) there are no forms, and nobody can tell what
+was skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Block, Floats, Ints, Mask, Rows, Thresholds, rows_of
+from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
+from spectral_irt.data.labels import by_label, text_of
+from spectral_irt.data.responses import Responses
+from spectral_irt.errors import Finding, OptionError
+from spectral_irt.numerics import scramble
+from spectral_irt.text import count, listed
+
+FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
+SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
+MOST = 100  # forms: beyond, nobody looks up a table
+SHARE = 0.1  # of the people with a label who answered an item of their form; an item in the wrong row is rarer
+SKIPPED = 0.1  # share of the items of a form that many may skip, such as its last ones
+RARE = 0.25  # people with part of a form, over those with all of it: fewer have skipped the rest
+NEAR = 0.75  # share of a person's items that lie within the longest record of the form, from which some are missing
+WITHIN = 0.95  # and within the form itself, but for a response in the wrong place
+FILLED = 0.6  # share of the items of a form that its people answered; below, they were given items at random
+CELLS = 20_000_000  # people x items of the records that are compared one by one
+NAMED = 3  # people that a finding names
+
+
+class Stray(NamedTuple):
+    """A response to an item that the form of its person does not have: positions."""
+
+    person: int
+    item: int
+
+
+@dataclass(frozen=True, eq=False)
+class Booklets:
+    """The forms that people were given, by name, and who was given which.
+
+    Attributes
+    ----------
+    names : tuple of str
+        As the column has them, or "form 1", "form 2", ... in the order of their items.
+    items : tuple of int arrays
+        Positions of the items of each form.
+    form : int array
+        Of each person, -1 where that is not known.
+    column : str or None
+        The column that names the forms.
+    strays : tuple of Stray
+        Where a column names the forms: responses that contradict it.
+    """
+
+    names: tuple[str, ...]
+    items: tuple[Ints, ...]
+    form: Ints
+    column: str | None = None
+    strays: tuple[Stray, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one form, so that some items were not presented to everybody."""
+        return len(self.items) > 1
+
+    def members(self, n_items: int) -> Mask:
+        """Whether an item is on a form: items x forms."""
+        members = np.zeros((n_items, len(self.items)), dtype=bool)
+        for k, items in enumerate(self.items):
+            members[items, k] = True
+        return members
+
+    def findings(self, responses: Responses) -> tuple[Finding, ...]:
+        """What contradicts the column that names the forms."""
+        if not self.strays:
+            return ()
+        persons = list(dict.fromkeys(stray.person for stray in self.strays))
+        examples = []
+        for person in persons[:NAMED]:
+            items = [responses.items[stray.item] for stray in self.strays if stray.person == person]
+            examples.append(f"{text_of(responses.persons[person])} ({self.names[self.form[person]]}): {listed(items)}")
+        more = f"; and {len(persons) - NAMED:,} more" if len(persons) > NAMED else ""
+        sentence = (
+            f"{count(len(persons), 'person has', 'people have')} responses to items that their form in the column "
+            f"{self.column!r} does not have, as hardly anybody else with it answered them: {'; '.join(examples)}{more}."
+        )
+        off_form = tuple(dict.fromkeys(responses.items[stray.item] for stray in self.strays))
+        remedy = "Check the column for these people. Their responses count as they are."
+        return (Finding("responses_off_form", "warning", sentence, remedy, off_form),)
+
+
+def booklets_of(responses: Responses, labels: Any = None) -> Booklets:
+    """The forms of these people: by a column about them or labels, one for each; by default by what they answered.
+
+    >>> answers = Responses.from_wide([[1, 0, 1, 1, 0, None]] * 10 + [[None, 1, 0, 1, 1, 0]] * 10)
+    >>> found = booklets_of(answers)
+    >>> found.names, [items.tolist() for items in found.items]
+    (('form 1', 'form 2'), [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    """
+    return _found_in(responses) if labels is None else _named_by(responses, labels)
+
+
+def _named_by(responses: Responses, labels: Any) -> Booklets:
+    """One form for each label: the items that a share of its people answered."""
+    column = labels if isinstance(labels, str) else "form"
+    split = by_label(responses, labels)
+    if not split.n_groups:
+        raise OptionError(f"{responses.source}: the column {column!r} names no form; it is empty.")
+    if split.n_groups > MOST:
+        raise OptionError(
+            f"{responses.source}: the column {column!r} has {split.n_groups:,} different values "
+            f"({listed(split.names)}), and at most {MOST} forms are told apart. Name the column that says which form "
+            "each person was given."
+        )
+    layout = responses.thresholds
+    answered = responses.entries.sum(_answered_by_form, layout, split.n_groups, persons=(split.group,))
+    with_responses = (split.group >= 0) & (responses.counts > 0)
+    people = np.bincount(split.group[with_responses], minlength=split.n_groups)
+    at_least_two = np.where(people >= SHORTEST, 2, 1)
+    needed = np.maximum(SHARE * people, at_least_two)
+    members = answered >= needed
+    strays: list[Stray] = []
+    if (answered > 0)[~members].any():
+        start = 0
+        for part in responses.entries.map(_off_form, layout, members, persons=(split.group,)):
+            strays += [Stray(start + person, item) for person, item in part.places]
+            start += part.n_persons
+    items = tuple(np.flatnonzero(members[:, k]) for k in range(split.n_groups))
+    return Booklets(split.names, items, split.group, column, tuple(strays))
+
+
+def _answered_by_form(block: Block, form: Ints, layout: Thresholds, n_forms: int) -> Ints:
+    """How many people with each label answered each item: items x labels."""
+    rows = rows_of(block, layout)
+    of_response = np.repeat(form, rows.counts)
+    known = of_response >= 0
+    place = rows.items[known].astype(np.int64) * n_forms + of_response[known]
+    return np.bincount(place, minlength=layout.n_items * n_forms).reshape(layout.n_items, n_forms)
+
+
+class _OffForm(NamedTuple):
+    places: list[tuple[int, int]]
+    n_persons: int
+
+
+def _off_form(block: Block, form: Ints, layout: Thresholds, members: Mask) -> _OffForm:
+    """Person and item of the responses to items that are not on the person's form."""
+    rows = rows_of(block, layout)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    off = (form[person] >= 0) & ~members[rows.items, form[person]]
+    return _OffForm(list(zip(person[off].tolist(), rows.items[off].tolist(), strict=True)), block.n_persons)
+
+
+def _found_in(responses: Responses) -> Booklets:
+    """Forms by what people answered; a person is on the shortest form that has all of his or her items."""
+    table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
+    keys, lengths = responses.entries.gather(_keys, responses.thresholds, table)
+    first, sizes, _ = distinct_keys(keys)
+    length = lengths[first]
+    n_sets = int(np.sum(length > 0))
+    shared = np.flatnonzero((length > 0) & (((sizes >= FEWEST) & (length >= SHORTEST)) | (n_sets == 1)))
+    shared = shared[np.argsort(-sizes[shared], kind="stable")][: 10 * MOST]
+    sets = items_of_people(responses, first[shared]) if len(shared) else []
+    forms = _without_skips(sets, sizes[shared], responses.n_items)
+    form = _smallest_with_all(responses, forms)
+    answered = responses.counts > 0
+    outside = np.flatnonzero((form < 0) & answered)
+    if 2 * len(outside) > np.count_nonzero(answered) and len(outside) * responses.n_items <= CELLS:
+        forms += _by_nearness(responses, outside)
+        form = _smallest_with_all(responses, forms, WITHIN)
+    cells = np.count_nonzero(answered) * responses.n_items
+    if not forms and (np.count_nonzero(answered) < FEWEST or responses.n_responses >= FILLED * cells):
+        # Of few people, or with few blanks, nothing speaks against one form for all.
+        forms = [np.arange(responses.n_items)]
+        form = np.where(answered, 0, -1)
+    people = np.bincount(form[form >= 0], minlength=len(forms))
+    largest = np.argsort(-people, kind="stable")[:MOST]
+    # What begins the test comes first, and of those the longer.
+    order = sorted(largest.tolist(), key=lambda k: (*forms[k].tolist(), responses.n_items))
+    code = np.full(len(forms) + 1, -1, dtype=np.int64)
+    code[order] = np.arange(len(order))
+    names = tuple(f"form {k + 1}" for k in range(len(order)))
+    return Booklets(names, tuple(forms[k] for k in order), code[form])
+
+
+def _keys(block: Block, layout: Thresholds, table: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
+    return set_keys(rows_of(block, layout), table)
+
+
+def _without_skips(sets: list[Ints], people: Ints, n_items: int) -> list[Ints]:
+    """The sets that are forms, without those that are a longer one of them with items skipped."""
+    order = sorted(range(len(sets)), key=lambda k: (-len(sets[k]), -people[k]))
+    forms: list[int] = []
+    masks: list[Mask] = []
+    for k in order:
+        mask = np.zeros(n_items, dtype=bool)
+        mask[sets[k]] = True
+        skipped = False
+        for other, longer in zip(forms, masks, strict=True):
+            missing = len(sets[other]) - len(sets[k])
+            few_items = missing <= max(1, SKIPPED * len(sets[other]))
+            few_people = people[k] < RARE * people[other]
+            if (few_items or few_people) and longer[sets[k]].all():
+                skipped = True
+                break
+        if not skipped:
+            forms.append(k)
+            masks.append(mask)
+    return [sets[k] for k in forms]
+
+
+def _smallest_with_all(responses: Responses, forms: list[Ints], share: float = 1.0) -> Ints:
+    """The shortest form that has all items (or this share of them) that each person answered, -1 for none."""
+    if not forms:
+        return np.full(responses.n_persons, -1, dtype=np.int64)
+    members = np.zeros((responses.n_items, len(forms)), dtype=np.float32)
+    for k, items in enumerate(forms):
+        members[items, k] = 1
+    lengths = np.array([len(items) for items in forms])
+    return np.asarray(responses.entries.gather(_smallest, responses.thresholds, members, lengths, share))
+
+
+def _smallest(block: Block, layout: Thresholds, members: NDArray[np.float32], lengths: Ints, share: float) -> Ints:
+    rows = rows_of(block, layout)
+    within = _sums_of_rows(rows, members)
+    fits = (within >= share * rows.counts[:, None]) & (rows.counts > 0)[:, None]
+    length = np.where(fits, lengths, np.iinfo(np.int64).max)
+    return np.where(fits.any(axis=1), np.argmin(length, axis=1), -1)
+
+
+def _sums_of_rows(rows: Rows, values: NDArray[np.float32]) -> Floats:
+    """Sums over the items of each person: persons x columns of `values`."""
+    sums = np.empty((rows.n_persons, values.shape[1]))
+    for k in range(values.shape[1]):
+        sums[:, k] = rows.sums(values[rows.items, k].astype(np.float64))
+    return sums
+
+
+def _by_nearness(responses: Responses, people: Ints) -> list[Ints]:
+    """Forms of people who all skipped something: those whose items lie almost all within the longest record."""
+    person, item, _ = responses.take_persons(people).answers()
+    answered = np.zeros((len(people), responses.n_items), dtype=np.float32)
+    answered[person, item] = 1
+    lengths = answered.sum(axis=1)
+    forms: list[Ints] = []
+    left = lengths >= SHORTEST
+    for _ in range(MOST):
+        if left.sum() < FEWEST:
+            break
+        longest = int(np.argmax(np.where(left, lengths, -1)))
+        near = left & (answered @ answered[longest] >= NEAR * lengths)
+        on_form = answered[near].mean(axis=0) >= SHARE
+        members = left & (answered @ on_form.astype(np.float32) >= WITHIN * lengths)
+        left[longest] = False
+        if members.sum() >= FEWEST and answered[members][:, on_form].mean() >= FILLED:
+            forms.append(np.flatnonzero(on_form))
+            left &= ~members
+    return forms
+
+
+def blanks_by_item(responses: Responses, booklets: Booklets) -> Ints:
+    """How many people left out each item of their form, and how many did not reach it: 2 x items.
+
+    Left out: before a later response of the same person, in the order of the items; not reached: after the last one.
+    """
+    members = booklets.members(responses.n_items)
+    blanks = responses.entries.sum(_blanks, responses.thresholds, members, persons=(booklets.form,))
+    return np.asarray(blanks)
+
+
+def _blanks(block: Block, form: Ints, layout: Thresholds, members: Mask) -> Ints:
+    rows = rows_of(block, layout)
+    counts = np.zeros((2, layout.n_items), dtype=np.int64)
+    known = (form >= 0) & (rows.counts > 0)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    last = np.full(block.n_persons, -1, dtype=np.int64)
+    np.maximum.at(last, person, rows.items)
+    for k in np.unique(form[known]).tolist():
+        chosen = known & (form == k)
+        answered = np.bincount(rows.items[chosen[person]], minlength=layout.n_items)
+        # People who reached each item: those whose last response is at it or after it.
+        ends = np.bincount(last[chosen], minlength=layout.n_items)
+        reached = np.cumsum(ends[::-1])[::-1]
+        on_form = members[:, k]
+        counts[0, on_form] += (reached - answered)[on_form]
+        counts[1, on_form] += (chosen.sum() - reached)[on_form]
+    return counts
