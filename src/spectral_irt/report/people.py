@@ -101,6 +101,30 @@ SCORES = (
 )
 
 
+SIDE_BY_SIDE = 4  # forms: more columns do not fit on a sheet
+
+
+def _side_by_side(values: Columns, scale: bool) -> tuple[tuple[Column, ...], Columns]:
+    """A row for each score, and for each form the ability (or measure), its standard error and the percentile."""
+    names = list(dict.fromkeys(values["form"].tolist()))
+    highest = int(values["score"].max())
+    columns = [Column("score", "Score", 0)]
+    table: Columns = {"score": np.arange(highest + 1)}
+    shown = (
+        [("measure", "Measure", 1), ("measure_se", "s.e.", 1)]
+        if scale
+        else [("ability", "Ability", 2), ("se", "s.e.", 2)]
+    )
+    for k, name in enumerate(names):
+        rows = values["form"] == name
+        for source, head, digits in [*shown, ("percentile", "Percentile", 1)]:
+            cells = np.full(highest + 1, np.nan)
+            cells[values["score"][rows]] = values[source][rows]
+            table[f"{source}_{k + 1}"] = cells
+            columns.append(Column(f"{source}_{k + 1}", f"{short(name, 24)}: {head}", digits))
+    return tuple(columns), table
+
+
 def scores(data: ReportData) -> Section:
     """From raw score to ability: on every form that people answered, or on the whole set of items."""
     if data.study.facets:
@@ -124,7 +148,12 @@ def scores(data: ReportData) -> Section:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
     caption = data.words("From score to ability")
-    table = DataTable("scores", caption, data.heads(SCORES), values, filters=("form",), noun="scores")
+    forms = len(set(values["form"].tolist())) if "form" in values else 1
+    if 1 < forms <= SIDE_BY_SIDE:
+        columns, values = _side_by_side(values, not data.scale.is_logits)
+        table = DataTable("scores", caption, data.heads(columns), values, noun="scores")
+    else:
+        table = DataTable("scores", caption, data.heads(SCORES), values, filters=("form",), noun="scores")
     if table.n_rows <= LONG:
         return Section((Text(said), table))
     return Section((Text(f"{said} The table is in the appendix."),), (table,))
