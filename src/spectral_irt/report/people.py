@@ -117,7 +117,7 @@ def _side_by_side(values: Columns, scale: bool) -> tuple[tuple[Column, ...], Col
     )
     for k, name in enumerate(names):
         rows = values["form"] == name
-        for source, head, digits in [*shown, ("percentile", "Percentile", 1)]:
+        for source, head, digits in [*shown, ("percentile", "%ile", 1)]:
             cells = np.full(highest + 1, np.nan)
             cells[values["score"][rows]] = values[source][rows]
             table[f"{source}_{k + 1}"] = cells

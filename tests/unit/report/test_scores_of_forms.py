@@ -31,5 +31,5 @@ def test_the_report_has_them(tmp_path):
     responses = si.read(table)
     study = si.SpectralRasch().fit(responses).analyse(responses)
     page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "form 2: Percentile" in page
+    assert "form 2: %ile" in page
     assert "of all person-by-item cells (booklet design)" in page
