@@ -407,3 +407,13 @@ def test_weights_count_people(categories):
     plain = MarginalPartialCredit().fit(data)
     np.testing.assert_allclose(alike.thresholds_, plain.thresholds_, atol=1e-9)
     np.testing.assert_allclose(alike.threshold_se_, plain.threshold_se_, rtol=0.35)  # a sandwich of 150 people
+
+
+def test_a_spread_without_a_finite_estimate_is_named_and_no_other():
+    """Nearly everybody has all answers right or all wrong, or the persons are ordinary ones."""
+    extreme = np.repeat([[0.0] * 4, [1.0] * 4], 200, axis=0)
+    extreme[0, 0] = extreme[1, 1] = extreme[2, 2] = extreme[3, 3] = 1.0
+    ordinary = simulate.rasch(300, 6, seed=2).responses
+    names = [[f.code for f in MarginalRasch().fit(x).calibration_.findings] for x in (extreme, ordinary)]
+    assert "unbounded_ability_spread" in names[0]
+    assert "unbounded_ability_spread" not in names[1]

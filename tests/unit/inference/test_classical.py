@@ -232,6 +232,35 @@ def test_complete_data_pair_by_pair():
             np.testing.assert_allclose(found[name][item], expected)
 
 
+def test_errors_of_rest_scores_are_those_of_single_answers_changed():
+    """The change of gamma by a little more of one right answer, by differences of tables; what moves the difficulty
+    of the item is taken off by a regression on a constant, with the variances of the answers as weights."""
+    table = simulate.rasch(60, 6, seed=1).responses.to_dense()
+    beta = np.linspace(-1, 1, 6)
+    found = rest_scores(table, beta)
+    block = Responses.from_wide(table).blocks[0]
+    P = np.empty((60, 6))
+    P[block.person_of_response(), block.items] = conditional_probabilities(block, beta)
+    score = table.sum(axis=1)
+    step = 1e-5
+    for item in range(6):
+        p = P[:, item]
+        change = np.empty(60)
+        for person in range(60):
+            gammas = []
+            for sign in (1, -1):
+                moved = p.copy()
+                moved[person] += sign * step
+                right = list(zip(score - 1, moved, strict=True))
+                wrong = list(zip(score, 1 - moved, strict=True))
+                gammas.append(gamma_of_pairs(right, wrong))
+            change[person] = (gammas[0] - gammas[1]) / (2 * step)
+        variance = p * (1 - p)
+        mean = np.average(change, weights=variance)
+        expected = np.sqrt(variance @ (change - mean) ** 2)
+        np.testing.assert_allclose(found["se"][item], expected, rtol=1e-5)
+
+
 def test_awkward_data_pair_by_pair():
     beta = np.linspace(-1, 1, 7)
     found = rest_scores(AWKWARD, beta)

@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.optimize import minimize_scalar
 
 from drawn import drawn, drawn_categories
 from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif import DELTA, differential
+from spectral_irt.inference.groups.dif_details import _unlike
 from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.groups.slope_shifts import slope_shifts
@@ -374,3 +377,19 @@ def test_slopes_of_ordered_responses_are_not_called_dif():
     found = differential(calibration, answers, second.tolist(), nonuniform=False)
     assert not found.contrasts["flagged"].any()
     assert any(one.code == "differences_by_slope" for one in found.findings)
+
+
+def test_thresholds_of_an_item_are_compared_with_their_best_common_value():
+    """The statistic is the least of (d - c)' V^-1 (d - c) over c; equal contrasts are no difference."""
+    rng = np.random.default_rng(5)
+    layout = Thresholds(np.array([3, 1, 2]))
+    root = rng.normal(size=(6, 6))
+    covariance = root @ root.T + np.eye(6)
+    contrast = np.array([0.4, -0.3, 0.9, 2.0, 0.7, 0.7])
+    statistic, df = _unlike(layout, contrast, covariance)
+    d, inverse = contrast[:3], np.linalg.inv(covariance[:3, :3])
+    least = minimize_scalar(lambda c: (d - c) @ inverse @ (d - c)).fun
+    np.testing.assert_allclose(statistic[0], least, rtol=1e-8)
+    assert np.isnan(statistic[1])
+    np.testing.assert_allclose(statistic[2], 0, atol=1e-12)
+    assert df.tolist() == [2, 0, 1]

@@ -1,11 +1,14 @@
 """Standard errors of slopes: against derivatives by finite differences of likelihoods written as loops."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from spectral_irt import simulate
+from spectral_irt.inference.groups.slope_shifts import _common_slopes
 from spectral_irt.inference.items import slopes as module
-from spectral_irt.inference.items.slopes import PRIOR_SD, by_ability, slope_model, slopes
+from spectral_irt.inference.items.slopes import PRIOR_SD, SlopeModel, by_ability, slope_model, slopes
 
 STEP = 1e-4
 
@@ -82,3 +85,23 @@ def test_errors_of_the_slope_model_are_those_of_scores_by_differences(categories
         scores = np.array([(marginal(at + step) - marginal(at - step)) / (2 * STEP) for step in STEP * np.eye(len(at))])
         se = np.sqrt(np.linalg.inv(scores @ scores.T)[0, 0]) / common
         assert found.slope_se[item] == pytest.approx(se, rel=1e-3)
+
+
+def test_common_slopes_are_drawn_in_by_what_their_errors_explain():
+    """Means by precision over the groups, and each drawn to 1 by the share of its variance that is error."""
+    responses = simulate.rasch(400, 4, seed=3).responses
+    group = np.arange(400) % 2
+    people = [responses.take_persons(np.flatnonzero(group == g)) for g in (0, 1)]
+    slope = np.array([[0.5, 0.9, 1.2, 1.4], [0.7, 0.9, 1.1, 1.3]])
+    se = np.array([[0.10, 0.20, 0.15, 0.10], [0.20, 0.10, 0.15, 0.30]])
+    intercepts = np.array([-1.0, 0.0, 0.5, 1.0])
+    models = [SlopeModel(slope[g], se[g], intercepts, np.zeros(200), np.ones(200)) for g in (0, 1)]
+    groups = SimpleNamespace(layout=responses.thresholds)
+    common = _common_slopes(groups, models, people, np.ones(4, dtype=bool))
+    mean = np.average(slope, axis=0, weights=se**-2.0)
+    error = 1 / (se**-2.0).sum(axis=0)
+    true = mean.var() - error.mean()
+    np.testing.assert_allclose(common.slope, 1 + true / (true + error) * (mean - mean.mean()))
+    np.testing.assert_allclose(common.slope_se, np.sqrt(true * error / (true + error)))
+    np.testing.assert_allclose(common.apart, 0, atol=1e-12)
+    np.testing.assert_allclose(common.intercepts, intercepts)
