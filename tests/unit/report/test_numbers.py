@@ -163,6 +163,20 @@ def test_texts_and_small_tables_say_what_the_record_says(data):
             assert near.any() or share or right, (found, text)
 
 
+def forms_side_by_side(scores):
+    """The numbers of scores.csv with a row for each score, and columns for each form."""
+    forms = list(dict.fromkeys(scores["form"].tolist()))
+    beside = {"score": np.arange(int(scores["score"].max()) + 1)}
+    for name, values in scores.items():
+        for k, form in enumerate(forms):
+            column = beside[f"{name}_{k + 1}"] = np.full(len(beside["score"]), np.nan)
+            if values.dtype.kind == "f":
+                for score, value, one in zip(scores["score"], values, scores["form"], strict=True):
+                    if one == form:
+                        column[score] = value
+    return beside
+
+
 def test_large_tables_are_the_tables_of_the_files(data):
     shown = {one.name: one for part in sections_of(data) for one in part.content if isinstance(one, DataTable)}
     assert {"items", "persons"} <= set(shown)
@@ -175,6 +189,8 @@ def test_large_tables_are_the_tables_of_the_files(data):
             theirs = {**items.category_values(data)}
         elif not theirs:  # scores on all items, where nobody answered the same
             continue
+        elif name == "scores" and {"ability_1", "measure_1"} & set(table.values):
+            theirs = forms_side_by_side(theirs)
         rows = np.arange(table.n_rows)
         if name == "items" or name in data.study.facets:  # from the hardest, or the most severe, down
             by = "difficulty" if name == "items" else "severity"
