@@ -53,6 +53,9 @@ def t_quantile(df: float, tail: float = 0.025) -> float:
     return float(scipy.special.ndtri(1 - tail) if np.isinf(df) else scipy.special.stdtrit(df, 1 - tail))
 
 
+SAME_SCALE = 1e-3  # of a logit: how far two formulas of one scale may be apart
+
+
 @dataclass(frozen=True)
 class Scale:
     """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes.
@@ -69,6 +72,20 @@ class Scale:
     @property
     def is_logits(self) -> bool:
         return self.mean == 0 and self.unit == 1
+
+    def agrees_with(self, other: Scale) -> bool:
+        """Whether both report alike, up to a thousandth of a logit: a formula is typed with few digits."""
+        tolerance = SAME_SCALE * self.unit
+        return abs(self.mean - other.mean) <= tolerance and abs(self.unit - other.unit) <= tolerance
+
+    @property
+    def formula(self) -> str:
+        """The scale in words.
+
+        >>> Scale(478.7, 82.3).formula
+        '478.700 + 82.300 x logit'
+        """
+        return f"{self.mean:.3f} + {self.unit:.3f} x logit"
 
     def measure(self, logits: ArrayLike) -> Floats:
         """Difficulties or abilities as they are reported."""

@@ -18,7 +18,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.booklets import Booklets, booklets_of
 from spectral_irt.data.labels import column_of
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.inference.facets import fair_average, subset_of_persons
 from spectral_irt.inference.fit.halo import Halo, halo_of_facet
 from spectral_irt.inference.groups.grouping import group_columns
@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     from spectral_irt.persons.plausible import PlausibleValues, Seed
 
 Tell = Callable[[str], None]
+
+# Whose numbers a scale goes by, and how an error names the scale that was asked for.
+SCALES_BY = {
+    "persons": "the mean {:g} and sd {:g} of these persons",
+    "items": "the mean {:g} of the items with {:g} units per logit",
+    "formula": "the formula {:g} + {:g} x logit",
+}
 
 
 class AnalysisOfPeople:
@@ -84,7 +91,8 @@ class AnalysisOfPeople:
             raise OptionError(f"`trait={trait!r}` is no word; say what is measured, such as `trait='anxiety'`.")
         self.trait = trait
         self._form = form
-        self._asked_scale: dict[str, float] = {}  # what these people have on the scale of report, where that was asked
+        # What these people have on the scale of report, where that was asked, or by what else the scale goes.
+        self._asked_scale: dict[str, float | str] = {}
         self._tell: Tell = progress or (lambda text: None)
         self._clustered: Clustered | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
@@ -347,8 +355,44 @@ class AnalysisOfPeople:
         covariance = self.threshold_covariance()
         return None if covariance is None else location_covariance(self._layout, covariance)
 
-    def rescale(self, mean: float, sd: float) -> Self:
-        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
+    def rescale(self, mean: float, sd: float, *, by: str = "persons") -> Self:
+        """The same analysis, reported on a scale: a + b x logit.
+
+        An analysis whose anchors carry a scale keeps that one; asking for another is an error.
+
+        Parameters
+        ----------
+        mean, sd : float
+            Two numbers, whose meaning is that of `by`.
+        by : "persons", "items" or "formula"
+            "persons": the mean and standard deviation of these persons, such as 500 and 100. "items": the mean of the
+            items (their difficulties) and the units per logit, Winsteps' UIMEAN and USCALE. "formula": a and b.
+        """
+        check_option("by", by, SCALES_BY)
+        if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+            raise OptionError(f"a scale is a number and one above zero, not {mean:g} and {sd:g}.")
+        scale = self._scale_by(by, float(mean), float(sd))
+        inherited = self.calibration.scale
+        anchored = bool(self.calibration.anchored.any())
+        if anchored and not inherited.is_logits:
+            if not inherited.agrees_with(scale):
+                raise OptionError(
+                    f"the anchors carry the scale {inherited.formula}, and {SCALES_BY[by].format(mean, sd)} would be "
+                    f"{scale.formula}. Leave out the scale, and results are reported on that of the anchors."
+                )
+            return self
+        other = copy.copy(self)  # what is kept is in logits, and holds for both
+        other.calibration = self.calibration.replace(scale=scale)
+        other._asked_scale = {"people_mean": mean, "people_sd": sd} if by == "persons" else {"by": by}
+        return other
+
+    def _scale_by(self, by: str, mean: float, sd: float) -> Scale:
+        """The formula of a scale that was asked for by persons, items or formula."""
+        if by == "formula":
+            return Scale(mean, sd)
+        if by == "items":
+            items = self.calibration.own_items
+            return Scale(mean - sd * float(items.difficulty[items.known].mean()), sd)
         found = self.abilities()
         known = np.isfinite(found.ability)
         own = None if self.weights is None else self.weights[known]
@@ -359,10 +403,7 @@ class AnalysisOfPeople:
         if spread == 0:
             raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
         unit = sd / spread
-        other = copy.copy(self)  # what is kept is in logits, and holds for both
-        other.calibration = self.calibration.replace(scale=Scale(mean - unit * center, unit))
-        other._asked_scale = {"people_mean": mean, "people_sd": sd}
-        return other
+        return Scale(mean - unit * center, unit)
 
     @tabled
     def group_means(self, groups: Any) -> Columns:

@@ -254,7 +254,9 @@ class FitJob:
                 study = study.clustered(method.clustered_by, method.population_by)
             fitted = time.perf_counter()
             self.parts = parts = self._parts(study, of)
-            self.study = study = study if results.scale is None else study.rescale(*results.scale)
+            if results.scale is not None:
+                study = study.rescale(results.scale.first, results.scale.second, by=results.scale.by)
+            self.study = study
             part_lines(study, parts)
             if parts.described or parts.cuts:
                 people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is written

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from spectral_irt.cli.options import columns, mean_and_sd, method, people, results, with_sheet
+from spectral_irt.cli.options import AskedScale, asked_scale, columns, method, people, results, with_sheet
 from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
@@ -200,10 +200,11 @@ class Results(Abilities):
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
     plots: Path | None = results("DIR", "Write the standard figures as SVG and PNG.")
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
-    scale: tuple[float, float] | None = results(
+    scale: AskedScale | None = results(
         "MEAN,SD",
-        "Report also on a scale, such as 500,100. These people have this mean and sd.",
-        parse=partial(mean_and_sd, flag="--scale", example="500,100"),
+        "Report also on a scale, such as 500,100. These people have this mean and sd; formula:A,B is A + B x logit, "
+        "items:50,10 the mean of the items and the units per logit. That of anchors stays.",
+        parse=asked_scale,
     )
     rank: tuple[int | None, str] = results(
         "K[:lower]",

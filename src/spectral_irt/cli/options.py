@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -409,3 +409,28 @@ def mean_and_sd(text: str, flag: str, example: str) -> tuple[float, float]:
             f"{flag} is {text!r}; it is a mean and a standard deviation above zero, as in {flag} {example}."
         ) from None
     return mean, sd
+
+
+class AskedScale(NamedTuple):
+    """What `--scale` asks for: two numbers, and whose they are."""
+
+    first: float
+    second: float
+    by: str  # persons, items or formula, as of `study.rescale`
+
+
+def asked_scale(text: str) -> AskedScale:
+    """What `--scale` says: MEAN,SD of the persons, or items:MEAN,UNITS, or formula:A,B."""
+    by, colon, numbers = text.partition(":")
+    if not colon:
+        by, numbers = "persons", text
+    try:
+        first, second = map(float, numbers.split(","))
+        if by not in ("persons", "items", "formula") or not (abs(first) < float("inf") and 0 < second < float("inf")):
+            raise ValueError
+    except ValueError:
+        raise OptionError(
+            f"--scale is {text!r}; it is the mean and the standard deviation of these persons, as in --scale 500,100, "
+            "or formula:A,B for A + B x logit, or items:MEAN,UNITS for the mean of the items and the units per logit."
+        ) from None
+    return AskedScale(first, second, by)

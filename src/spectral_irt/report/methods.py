@@ -60,6 +60,9 @@ def made_rows(data: ReportData) -> list[tuple[str, str]]:
     se = record.get("se_method") or "none"
     said = [one["sentence"] for one in record["findings"] if one.get("code") == "regularization"]
     scale = f"{number(data.scale.mean, 3)} + {number(data.scale.unit, 3)} × logits, beside logits"
+    asked = record.get("scale") or {}
+    if asked.get("people_mean") is not None:
+        scale += f"; these persons have the mean {asked['people_mean']:g} and the sd {asked['people_sd']:g}"
     return [
         ("Model", MODELS[record.get("model") or "rasch"].long),
         (data.words("Difficulties") if data.binary else "Thresholds", _method(record)),
@@ -286,6 +289,8 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     scale = record.get("scale") or {}
     if scale.get("people_mean") is not None:
         study += f".rescale({scale['people_mean']:g}, {scale['people_sd']:g})"
+    elif scale.get("by") is not None:
+        study += f".rescale({scale['mean']:.9g}, {scale['unit']:.9g}, by='formula')"
     return (
         "import spectral_irt as si",
         f"answers = si.read({reading}){after}",
