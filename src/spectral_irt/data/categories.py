@@ -150,6 +150,10 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
         said, of = f"The lowest category is {low}; it counts as 0, the next as 1, and so on.", dict.fromkeys(names)
         found = (Finding("categories_shifted", "note", said, "Scores are counted from 0.", tuple(of)),)
     elif gaps.any():
+        # Codes that begin with 1 at every item are no reason to name an item.
+        uneven = gaps & ((lowest > low) | (highest - low + 1 > n_used))
+        without = list(dict.fromkeys(names[uneven].tolist()))
+        who = f"{count(len(without), 'item')} {'has' if len(without) == 1 else 'have'}"
         said = f"{who} categories that nobody used: {listed(without)}. The others are renumbered."
         remedy = "A threshold without answers on both sides cannot be estimated; check the categories of these items."
         found = (Finding("categories_collapsed", "warning", said, remedy, tuple(without)),)

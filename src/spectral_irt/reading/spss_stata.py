@@ -1,23 +1,34 @@
 """Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for. Answers are the codes that
 are stored; their value labels are kept beside them, and name the groups of people. Columns go by the names of the
-variables. Values that the file declares missing, the system's own or the author's, are missing."""
+variables. Values that the file declares missing, the system's own or the author's, are missing, and so are codes whose
+label says that there is no answer ("No answer", "Refused", "Does not apply")."""
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import spellings
-from spectral_irt.errors import ReadError, retold
+from spectral_irt.errors import Finding, ReadError, retold
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
-from spectral_irt.text import in_short
+from spectral_irt.text import count_are, in_short, listed
 
 PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
+# Labels, whole, of codes that stand for no answer. "Not relevant" is none of them: some scales score it.
+SAYS_MISSING = re.compile(
+    r"(no|not|missing|invalid) (answer|answered|response|data|stated|ascertained|available|given)"
+    r"|(not|does not|doesn['’]?t) (applicable|apply)|inapplicable|n\.?/?a\.?|(item )?non-?response|unanswered"
+    r"|refused?|refused to answer|refusal|prefer not to (say|answer)"
+    r"|do(es)?(n['’]?t| not) know|dk|missing|skipped|left blank|system missing",
+    re.IGNORECASE,
+)
 
 
 def open_table(file: File) -> Table:
@@ -43,7 +54,68 @@ def open_table(file: File) -> Table:
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
     labels = {k: about.variable_value_labels.get(name) for k, name in enumerate(columns)}
     known = {k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own}
-    return replace(table_of_frame(frame, columns, name=file.name), value_labels=known)
+    frame, notes = _without_missing_codes(frame, known)
+    categories = {k: _without(texts, missing_codes(texts)) for k, texts in known.items()}
+    return replace(table_of_frame(frame, columns, name=file.name), value_labels=categories, notes=notes)
+
+
+def missing_codes(labels: dict[str, str]) -> list[str]:
+    """The codes whose label says that there is no answer. A code between others ("Don't know" in the middle of a scale)
+    is a category.
+
+    >>> missing_codes({"1": "Never", "2": "Don't know", "3": "Often", "9": "Refused"})
+    ['9']
+    """
+    says_missing = [code for code, text in labels.items() if SAYS_MISSING.fullmatch(text.strip(" .()-"))]
+    answers = _numbers(code for code in labels if code not in says_missing)
+    if not answers:
+        return says_missing
+    low = min(answers)
+    high = max(answers)
+    return [code for code in says_missing if not any(low < number < high for number in _numbers([code]))]
+
+
+def _numbers(codes: Iterable[str]) -> list[float]:
+    numbers = []
+    for code in codes:
+        with suppress(ValueError):
+            numbers.append(float(code))
+    return numbers
+
+
+def _without(labels: dict[str, str], codes: list[str]) -> dict[str, str]:
+    return {code: text for code, text in labels.items() if code not in codes}
+
+
+def _without_missing_codes(
+    frame: pl.DataFrame, labels: dict[int, dict[str, str]]
+) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+    """The table with nothing where a code is labeled as no answer; and a note with the number of such values."""
+    n_values = 0
+    n_columns = 0
+    meanings: dict[str, None] = {}
+    for k, texts in labels.items():
+        codes = missing_codes(texts)
+        column = frame.to_series(k)
+        is_code = pl.repeat(False, frame.height, eager=True)
+        for code in codes:
+            value = code if column.dtype == pl.String else next(iter(_numbers([code])), None)
+            this_code = (column == value).fill_null(False)
+            if this_code.any():
+                meanings[f"{code} {texts[code]}"] = None
+            is_code = is_code | this_code
+        if is_code.any():
+            n_values += int(is_code.sum())
+            n_columns += 1
+            frame = frame.with_columns(pl.when(is_code).then(None).otherwise(column).alias(column.name))
+    if not n_values:
+        return frame, ()
+    where = "1 column" if n_columns == 1 else f"{n_columns:,} columns"
+    sentence = (
+        f"{count_are(n_values, 'value')} missing because of the label in the file, in {where}: {listed(meanings)}."
+    )
+    remedy = "If such a code is an answer, give it another label in the file."
+    return frame, (Finding("labeled_missing", "note", sentence, remedy, number=n_values),)
 
 
 def _plain(column: pl.Series) -> pl.Series:

@@ -299,7 +299,11 @@ class WideBuilder:
     def _category_labels(self, items: Mapping[Any, Any]) -> tuple[dict[Any, dict[float, str]], list[Finding]]:
         """What the codes of each item mean, by its label; and a note where the file labels those of most alike."""
         tables = [(table, k) for table, layout in self._tables for k in layout.columns]
-        every = [(table.columns[k], table.value_labels.get(k, {})) for table, k in tables]
+        missing = self._builder.scoring.missing  # a label on a code for no answer is no category
+        every = []
+        for table, k in tables:
+            texts = table.value_labels.get(k, {})
+            every.append((table.columns[k], {code: text for code, text in texts.items() if code not in missing}))
         labels, n = Counter(tuple(one.items()) for _, one in every).most_common(1)[0]
         shown = ", ".join(f"{code} {text}" for code, text in labels)
         sentence = f"The file labels the categories: {shown}."

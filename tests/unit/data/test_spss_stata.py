@@ -92,3 +92,37 @@ def test_labels_of_categories_go_with_their_codes(tmp_path):
     shown = category_values(ReportData.of(study, study.parts(writing=True)))
     assert shown["answer"].tolist()[:3] == ["1 = never", "2 = sometimes", "3 = always"]
     assert not read(path, threshold=1).answer_labels  # right and wrong have no categories
+
+
+@pytest.mark.parametrize("name", ["a.sav", "a.dta"])
+def test_a_code_labeled_as_no_answer_is_missing_and_no_category(tmp_path, name):
+    answers = np.random.default_rng(1).integers(1, 6, (80, 10))
+    answers[answers[:, 6] == 4, 6] = 5  # nobody is in the fourth category of one item
+    answers[0, :3] = 99
+    table = pd.DataFrame(answers, columns=[f"anx{k}" for k in range(10)])
+    labels = {1: "Never", 2: "Rarely", 3: "Sometimes", 4: "Often", 5: "Always", 99: "No answer"}
+    found = read(saved(tmp_path, table, name=name, variable_value_labels=dict.fromkeys(table, labels)))
+    assert found.n_responses == 797
+    notes = {note.code: note for note in found.notes}
+    assert notes["labeled_missing"].number == 3
+    assert "3 values are missing because of the label in the file, in 3 columns: '99 No answer'" in str(
+        notes["labeled_missing"].sentence
+    )
+    assert notes["categories_collapsed"].items == ("anx6",)
+    assert 99.0 not in found.answer_labels["anx0"]
+    assert "No answer" not in notes["category_labels"].sentence
+
+
+def test_the_label_of_a_code_named_with_missing_is_no_category(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(2).integers(1, 4, (60, 3)), columns=["q1", "q2", "q3"])
+    labels = {1: "never", 2: "sometimes", 3: "always", 9: "illegible"}
+    found = read(saved(tmp_path, table, variable_value_labels=dict.fromkeys(table, labels)), missing=9)
+    assert set(found.answer_labels["q1"]) == {1.0, 2.0, 3.0}
+
+
+def test_dont_know_between_other_categories_is_a_category(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(3).integers(1, 4, (60, 3)), columns=["q1", "q2", "q3"])
+    labels = {1: "disagree", 2: "don't know", 3: "agree"}
+    found = read(saved(tmp_path, table, variable_value_labels=dict.fromkeys(table, labels)))
+    assert found.n_responses == 180
+    assert found.answer_labels["q1"][2.0] == "don't know"
