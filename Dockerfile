@@ -4,7 +4,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/spectral-irt \
- && /opt/spectral-irt/bin/pip install --no-cache-dir ".[formats,logs,database]"
+ && /opt/spectral-irt/bin/pip install --no-cache-dir ".[formats,database]"
 
 FROM python:3.13-slim
 COPY --from=build /opt/spectral-irt /opt/spectral-irt

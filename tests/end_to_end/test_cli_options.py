@@ -284,3 +284,14 @@ def test_the_library_logs(caplog, tmp_path):
     assert any(text.startswith("SpectralRasch: 4 items") for text in levels[logging.INFO])
     assert any(text.startswith("extreme_items") and "'q4'" in text for text in levels[logging.WARNING])
     assert {one.name for one in caplog.records} == {"spectral_irt"}
+
+
+def test_an_option_is_not_the_value_of_an_option_of_0_1(cli):
+    Path("a.csv").write_text(ODD)
+    cli.refused("fit a.csv --in-database -q", "no option --in-database")
+
+
+def test_shortlist_names_no_option_that_it_lacks(cli):
+    flags = {flag for one in flags_of("shortlist") for flag in (*one.opts, *one.secondary_opts)}
+    texts = " ".join(one.help for one in flags_of("shortlist"))
+    assert set(re.findall(r"--[a-z][\w-]*", texts)) <= flags

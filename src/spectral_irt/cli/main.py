@@ -336,10 +336,11 @@ def renewed(words: list[str], error: Any) -> list[str] | None:
 
 
 def _taken(words: list[str], flag: str, with_value: bool) -> tuple[int, str] | None:
-    """Take an option off the line, with its value: where it stood, and the value."""
+    """Take an option off the line, with its value: where it stood, and the value. Another option is no value."""
     for k, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if name == flag and (equals or not with_value or k + 1 < len(words)):
+        has_value = k + 1 < len(words) and not re.match("--?[A-Za-z]", words[k + 1])
+        if name == flag and (equals or not with_value or has_value):
             del words[k]
             return k, value if equals or not with_value else words.pop(k)
     return None

@@ -38,7 +38,7 @@ class Logs:
     duplicates: Literal["error", "first", "last"] = own(
         "", "A prompt answered in two logs: an error (default), the first or last by file name.", default="error"
     )
-    prompts: str | None = own("FILE", "A table with a row for each prompt, for --subject and --clustered-by.")
+    prompts: str | None = own("FILE", "A table with a row for each prompt; its columns are fields of the prompts.")
 
     def how(self) -> dict[str, Any]:
         """Options of `read_source`."""

@@ -56,9 +56,10 @@ def quiz_files() -> tuple[Path, Path]:
 def load_quiz() -> Responses:
     """A science quiz, simulated: 800 people, 30 multiple-choice items (A to D), scored by its key.
 
-    Everybody has one of two booklets, with 10 items in common and 10 of its own; columns `region` and `booklet` of the
-    file are not items. The answers follow the Rasch model but for two faults: the key of `density` names a wrong
-    answer, and `tides` is easier by one logit for people from the coast. `scripts/simulate_quiz.py` draws it.
+    Everybody has one of two booklets, with 10 items in common and 10 of its own; the columns `region` and `booklet` are
+    about people (`study.dif("region")`). The answers follow the Rasch model but for two faults: the key of `density`
+    names a wrong answer, and `tides` is easier by one logit for people from the coast.
+    `scripts/simulate_quiz.py` draws it.
 
     >>> load_quiz()
     Responses(800 persons x 30 items, 15,679 responses, 51.6% right)
@@ -66,7 +67,7 @@ def load_quiz() -> Responses:
     from spectral_irt.reading import read
 
     answers, key = quiz_files()
-    return read([str(answers)], key=str(key), missing=[OMITTED], ignore=["region", "booklet"])
+    return read([str(answers)], key=str(key), missing=[OMITTED], people=["region", "booklet"])
 
 
 def writing_file() -> Path:

@@ -1,6 +1,8 @@
 """The bundled tables: LSAT 6 is the published one, the quiz what its script draws, and its faults are found."""
 
 import importlib.util
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +57,16 @@ def test_its_faults_are_found_and_nothing_else():
     region = dict(line.split(",")[:2] for line in datasets.quiz_files()[0].read_text().splitlines()[1:])
     found = {finding.code: finding.items for finding in study.dif(region).findings}
     assert found["differential_items"] == ("tides",)
+
+
+def test_the_groups_of_the_readme_are_columns_of_the_quiz():
+    readme = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+    columns = re.findall(r'study\.dif\("(\w+)"\)', readme)
+    assert columns
+    assert set(columns) <= set(datasets.load_quiz().people)
+
+
+def test_the_container_installs_extras_that_there_are():
+    extras = re.search(r'"\.\[([\w,]+)\]"', (TESTS.parent / "Dockerfile").read_text(encoding="utf-8"))[1].split(",")
+    project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(extras) <= set(project["optional-dependencies"])
