@@ -349,7 +349,8 @@ class FitJob:
         unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank[0] is None}
         unwanted |= {"cuts": not results.cut[0], "groups": not known or no_persons}
-        unwanted |= {"distractors": self.reading.key is None, "covariates": results.item_covariates is None}
+        scored_otherwise = bool(self.reading.correct) or self.reading.threshold is not None
+        unwanted |= {"distractors": scored_otherwise, "covariates": results.item_covariates is None}
         if not results.every_table:
             unwanted |= dict.fromkeys(MORE, True)
         wanted = list(filterfalse(unwanted.get, TABLES))

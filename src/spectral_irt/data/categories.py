@@ -3,6 +3,7 @@ before they were scored: the options that were chosen with an answer key."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +42,11 @@ def checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
         if scores:
             checked[item] = dict(sorted(scores.items(), key=lambda one: -one[1]))
     return checked
+
+
+def folded(text: str) -> str:
+    """An option without capitals and width: "d", "D" and the full-width "Ｄ" are one."""
+    return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
 def recoding(labels: Any) -> dict[str, int]:

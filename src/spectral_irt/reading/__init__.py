@@ -132,7 +132,9 @@ def read(
         The right answer of every item, for multiple choice: a file with columns item and key, a file with one row of
         right answers under the items' names, or a mapping. "A|C" are two right answers. With a third column, score (or
         a mapping of answers to scores for an item), answers earn partial credit; those not named have 0. By default
-        the sheet of a workbook of answers that is called "key" or the like.
+        the sheet of a workbook of answers that is called "key" or the like, or a row of a wide table that is called so
+        (also "answer key", "solution", "Lösung", "clave"): the row is no person, and a finding says which it is. Where
+        a key is given and the row has another, it is an error.
     correct : value or values, optional
         The right answers, whatever the item.
     threshold : float, optional

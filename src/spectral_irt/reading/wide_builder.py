@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ from spectral_irt.reading.columns import Long, Wide, find_layout, plain
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, state_of
 from spectral_irt.reading.frame import WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.item_columns import check_named, findings
+from spectral_irt.reading.key_row import DifferentKeys, without_key_rows
 from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
@@ -97,12 +97,15 @@ def _by_own_key(files: list[File], options: ReadOptions, read: Callable[..., Res
     sheets = [name for name in sheet_names(files[0]) if plain(name) in KEY_SHEETS]
     if len(sheets) != 1:
         return None
-    with suppress(ReadError, OptionError, ResponseValueError):
+    try:
         scoring = replace(options.scoring, key=read_key(files[0].path, sheets[0], None), ordered=False, undecided=False)
         found = read(files, replace(options, scoring=scoring))
-        note = Finding("key_sheet", "note", f"The answers were scored by the key in the sheet {sheets[0]!r}.")
-        return replace(found, notes=(note, *found.notes))
-    return None
+    except DifferentKeys:
+        raise
+    except (ReadError, OptionError, ResponseValueError):
+        return None
+    note = Finding("key_sheet", "note", f"The answers were scored by the key in the sheet {sheets[0]!r}.")
+    return replace(found, notes=(note, *found.notes))
 
 
 def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
@@ -117,6 +120,7 @@ def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         raise OptionError("`facets=` is for ratings, and `key=` for answers. Leave out one of them.")
     options = replace(options, ignore=(*options.ignore, *people, *facets))
     tables = list(map(Table.without_second_header, tables))
+    tables, options = without_key_rows(tables, options)
     found = [(table, find_layout(table, options)) for table in tables]
     if facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, facets) for one in found], options, options.scoring)
@@ -324,7 +328,7 @@ class WideBuilder:
         beside, n, start = [*([] if layout.label is None else [layout.label]), *about], len(codes), 0
         for (others, values, done), is_last in with_last(_batches(table, beside, layout.columns)):
             height = len(values) // n
-            rows = table.rows_above + np.arange(start + 1, start + height + 1)
+            rows = table.row_numbers(start, height)
             if layout.label is not None:
                 labels, *others = others
                 if labels.dtype != pl.String:
