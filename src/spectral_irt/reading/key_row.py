@@ -15,7 +15,7 @@ from spectral_irt.data.labels import NOT_ANSWERED, one_spelling, positions
 from spectral_irt.errors import Finding, OptionError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Wide, find_layout, plain
-from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table
+from spectral_irt.reading.frame import Pieces, Table
 from spectral_irt.text import count
 
 # fmt: off
@@ -100,8 +100,8 @@ def _find_key_row(table: Table, options: ReadOptions) -> KeyRow | None:
 
 
 def _rows_called_key(table: Table) -> list[tuple[int, int | None, str]]:
-    """The number of each row that calls itself a key, the column that says so (None: the index), and its words. Where
-    the table is longer than what is looked at to tell what it is, its last row is looked at, too."""
+    """The number of each row that calls itself a key, the column that says so (None: the index), and its words; of a
+    long table, among the first rows: to look further would be another pass over the file."""
     texts: dict[int | None, list[Any]] = {}
     for k in range(min(LABEL_COLUMNS, len(table.columns))):
         if table.dtypes[k] in (pl.String, pl.Categorical, pl.Enum):
@@ -114,25 +114,7 @@ def _rows_called_key(table: Table) -> list[tuple[int, int | None, str]]:
         for row, text in enumerate(column)
         if text is not None and plain(text) in KEY_LABELS
     ]
-    words = [k for k in texts if k is not None]
-    if not called and words and len(texts[words[0]]) >= HEAD_ROWS:
-        last = _last_row(table, words[0])
-        if last is not None and plain(last[1]) in KEY_LABELS:
-            called.append((last[0], words[0], last[1].strip()))
     return called
-
-
-def _last_row(table: Table, column: int) -> tuple[int, str] | None:
-    """The number of the last row in which this column holds something, and what."""
-    start = 0
-    last: tuple[int, str] | None = None
-    for frame, _ in table.pieces([column]):
-        filled = frame.to_series().cast(pl.String).str.strip_chars()
-        places = np.flatnonzero((filled != "").fill_null(False).to_numpy())
-        if len(places):
-            last = start + int(places[-1]), filled[int(places[-1])]
-        start += frame.height
-    return last
 
 
 def _n_rows(table: Table) -> int:
@@ -146,14 +128,9 @@ def _n_rows(table: Table) -> int:
 def _cell_and_others(table: Table, column: int, row: int) -> tuple[str | None, list[str | None]]:
     """What a column holds in this row, and, as far as one looks, in the others."""
     head = one_spelling(table.head(column)).to_list()
-    if row < len(head):
-        return head[row], head[:row] + head[row + 1 :]
-    start = 0
-    for frame, _ in table.pieces([column]):
-        if row < start + frame.height:
-            return one_spelling(frame.to_series().slice(row - start, 1))[0], head
-        start += frame.height
-    return None, head
+    if row >= len(head):  # the label is in the index of a dataframe, which is whole
+        return None, head
+    return head[row], head[:row] + head[row + 1 :]
 
 
 def _compare(key_row: KeyRow, other: Mapping[Any, Mapping[str, int]], name: str, table: Table) -> None:
