@@ -57,9 +57,10 @@ class Plots:
         names = [name for name in vars(type(self)) if not name.startswith("_")]
         return f"<Pictures of {self.study!r}: {', '.join(names)}>"
 
-    def wright(self) -> WrightMap:
-        """People and items (or their thresholds, where items have several) on one scale."""
-        return WrightMap.of(self.study)
+    def wright(self, *, thresholds: bool = True) -> WrightMap:
+        """People and items on one scale: where items have several thresholds these, or with `thresholds=False` the
+        locations of the items."""
+        return WrightMap.of(self.study, thresholds=thresholds)
 
     def items(self) -> ItemIntervals:
         """How hard each item is, with its 95% interval, from the hardest down."""

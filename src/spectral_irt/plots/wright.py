@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,18 +12,20 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data.block import Floats
 from spectral_irt.data.responses import Labels
 from spectral_irt.plots.base import Display, known_abilities, on_scale
-from spectral_irt.plots.labels import all_shown, apart, as_is
+from spectral_irt.plots.labels import all_shown, as_is
 from spectral_irt.plots.style import (
     BLUE,
-    GRAY,
     INK,
+    LINE,
     RED,
     ROWS,
     SMALL,
     ability_edges,
     dress,
     finite_range,
+    note,
     room_for,
+    root_of,
     unit,
 )
 from spectral_irt.tables import Columns
@@ -35,7 +37,13 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 ENDS = 5  # hardest and easiest items that are named where not all can be
-COLUMN = 1.45  # width of a column beside the people, whose bars have 1
+BETWEEN = "   "  # between two labels on one line
+FEWEST_LETTERS = 26  # room for a column of the map, in letters
+MOST_LETTERS = 64  # of a line of labels; a column that would need more has bars, and the labels of its ends
+LETTER_INCHES = 0.068  # of a letter of a label
+PEOPLE_INCHES = 2.4  # of the longest bar of people
+SIDE = 0.1  # room for the marks of means, of the longest bar
+MARGIN = 1.5  # inches for the title, the axes and the note
 OUTER = 0.0005  # share of people beyond each end of the scale that is drawn, unless items are there
 
 
@@ -55,23 +63,29 @@ class WrightMap(Display):
     facets: Mapping[str, tuple[Labels, Floats]] = field(default_factory=dict)  # labels and severities
 
     @classmethod
-    def of(cls, study: Analysis) -> WrightMap:
-        calibration, ability = study.calibration.own_items, known_abilities(study)
+    def of(cls, study: Analysis, *, thresholds: bool = True) -> WrightMap:
+        calibration = study.calibration.own_items
+        ability = known_abilities(study)
         layout = calibration.layout
-        place = layout.of_items(on_scale(calibration))
-        labels = calibration.labels[layout.item[place]]
-        if not layout.binary:  # "q7 (2)" is the second threshold of item q7
-            labels = labels.astype(object)
+        items = on_scale(calibration)
+        of_items = layout.binary or not thresholds
+        if of_items:
+            labels = calibration.labels[items]
+            heights = calibration.difficulty[items]
+        else:  # "q7 (2)" is the second threshold of item q7
+            place = layout.of_items(items)
+            labels = calibration.labels[layout.item[place]].astype(object)
             labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
+            heights = calibration.thresholds[place]
         tables = {name: columns_of(study.facet, name) for name in study.facets}
         known = {name: np.isfinite(table["severity"]) for name, table in tables.items()}
         return cls.about(
             study,
             ability=ability,
             labels=labels,
-            difficulty=calibration.thresholds[place],
+            difficulty=heights,
             left_out=study.responses.n_persons - len(ability),
-            what="item" if layout.binary else "threshold",
+            what="item" if of_items else "threshold",
             facets={name: (table[name][known[name]], table["severity"][known[name]]) for name, table in tables.items()},
         )
 
@@ -110,50 +124,148 @@ class WrightMap(Display):
             **dict(zip(("which", *self.facets), texts, strict=True)),
         }
 
+    @property
+    def _height(self) -> float:
+        """Inches of a figure of its own."""
+        return 6.4 + 1.6 * min(len(self.labels) / ROWS, 1)
+
+    @property
+    def _rows(self) -> int:
+        """Lines of text that fit one below the other in a figure of its own, beside its title, axis and note."""
+        return int((self._height - MARGIN) * 72 / LINE)
+
     def size(self) -> tuple[float, float]:
-        return 6.4 + 1.8 * len(self.facets), 6.4 + 1.6 * min(len(self.labels) / ROWS, 1)
+        lines = [self._lines(labels, values, self._rows, MOST_LETTERS) for labels, values in self.beside.values()]
+        letters = sum(max(each.width, FEWEST_LETTERS) for each in lines)
+        return MARGIN + (1 + 2 * SIDE) * PEOPLE_INCHES + letters * LETTER_INCHES, self._height
 
     def draw(self, ax: Axes) -> None:
         table = self.columns()
-        middle, tall = (table["low"] + table["high"]) / 2, np.abs(table["high"] - table["low"])
-        persons = table["persons"] / max(table["persons"].max(), 1)
-        ax.barh(middle, -persons, tall, color=BLUE, edgecolor="white", linewidth=0.4)
-        ax.set_ylim(table["low"][-1], table["high"][0])
+        low_end, high_end = table["low"], table["high"]
+        height = np.abs(high_end - low_end)
+        # The area of a bar is the number of persons in it: bars of a short test are of unequal height.
+        density = table["persons"] / height
+        length = density / max(density.max(), 1e-300)
+        ax.barh((low_end + high_end) / 2, -length, height, color=BLUE, edgecolor="white", linewidth=0.4)
+        ax.set_ylim(low_end[-1], high_end[0])
         columns = self.beside
-        ax.set_xlim(-1.08, COLUMN * len(columns))
-        for k, (labels, values) in enumerate(columns.values()):
-            self._column(ax, COLUMN * k, labels, self.scale.measure(values))
-        means = [(self.scale.measure(self.ability).mean(), -1.04, ">", BLUE)]
-        means += [] if self.facets else [(self.scale.measure(self.difficulty).mean(), COLUMN - 0.03, "<", RED)]
-        for mean, x, mark, color in means:
-            ax.plot([x], [mean], mark, color=color, markersize=8, mec="white", clip_on=False, zorder=5)
-        height = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
+        root_of(ax).draw_without_rendering()  # now the axes are as large as they will be
+        inches = ax.get_window_extent().width / root_of(ax).dpi
+        people_inches = min(PEOPLE_INCHES, 0.4 * inches)
+        most_letters = int((inches - (1 + 2 * SIDE) * people_inches) / len(columns) / LETTER_INCHES)
+        rows = max(min(self._rows, room_for(ax) - 1), 1)
+        lines = [
+            self._lines(labels, values, rows, int(np.clip(most_letters, 8, MOST_LETTERS)))
+            for labels, values in columns.values()
+        ]
+        widths = [max(each.width, min(FEWEST_LETTERS, most_letters)) * LETTER_INCHES / people_inches for each in lines]
+        starts = np.cumsum([0.0, *widths])
+        ax.set_xlim(-1 - SIDE, starts[-1] + SIDE)
+        for (labels, values), line, left, width in zip(columns.values(), lines, starts[:-1], widths, strict=True):
+            self._column(ax, left, width, labels, values, line)
+        self._mean_and_sd(ax, self.ability, -1 - SIDE / 2, BLUE)
+        if not self.facets:
+            self._mean_and_sd(ax, self.difficulty, starts[-1] + SIDE / 2, RED)
+        kind = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
         others = [f"{name}s" for name in columns]
         named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
-        dress(ax, named, "", f"{self.words(f'ability, {height}')} ({unit(self.scale)})", grid="y")
-        left = self.words(f", {self.left_out:,} without a finite ability left out") if self.left_out else ""
-        ticks = [f"{count(len(self.ability), 'person')}{left}"]
+        dress(ax, named, "", f"{self.words(f'ability, {kind}')} ({unit(self.scale)})", grid="y")
+        left_out = self.words(f", {self.left_out:,} without a finite ability left out") if self.left_out else ""
+        ticks = [f"{count(len(self.ability), 'person')}{left_out}"]
         ticks += [count(len(labels), name) for name, (labels, _) in columns.items()]
-        ax.set_xticks([-0.5, *(0.6 + COLUMN * np.arange(len(columns)))], ticks, color=INK)
+        middles = (starts[:-1] + starts[1:]) / 2
+        ax.set_xticks([-0.5, *middles], ticks, color=INK)
         ax.tick_params(axis="x", length=0)
-        ax.text(1, 1.01, "triangles: means", transform=ax.transAxes, ha="right", fontsize=SMALL, color=GRAY)
+        note(ax, "M: mean; S, T: one and two standard deviations from it")
 
-    def _column(self, ax: Axes, left: float, labels: Labels, place: Floats) -> None:
-        """Marks at their heights, each with its name beside it or close by and a line to it; where they are many, bars,
-        and the names of the ends."""
+    def _lines(self, labels: Labels, values: Floats, rows: int, letters: int) -> LabelLines:
+        """The labels by the line of text in which they stand, where so many lines of so many letters fit; only the
+        hardest and the easiest where not all have room."""
+        edges = self.edges()
+        limits = (float(edges[0]), float(edges[-1]))
+        lines = LabelLines.of(labels, values, limits, rows)
+        if lines.width <= letters:
+            return lines
+        order = np.argsort(-values, kind="stable")
+        ends = np.unique(np.concatenate([order[:ENDS], order[-ENDS:]]))
+        return LabelLines.of(labels[ends], values[ends], limits, rows, letters=letters)
+
+    def _column(self, ax: Axes, left: float, width: float, labels: Labels, values: Floats, lines: LabelLines) -> None:
+        """Marks at their heights, with the labels in lines of text beside them: a label is at most half a line from its
+        mark. Where there is no room for all, bars, and the labels of the ends."""
         ax.axvline(left, color=INK, linewidth=0.8)
-        order, (low, high) = np.argsort(-place, kind="stable"), ax.get_ylim()
-        if all_named := len(labels) <= min(ROWS, room_for(ax) - 1):
-            ax.plot(np.full(len(place), left + 0.05), place, "D", color=RED, markersize=4)
+        place = self.scale.measure(values)
+        text_start = left + 0.10
+        if lines.all_named:
+            ax.plot(np.full(len(place), left + 0.04), place, "D", color=RED, markersize=4, clip_on=False)
         else:
             edges = np.sort(self.scale.measure(self.edges()))
             counts = np.histogram(np.clip(place, edges[0], edges[-1]), edges)[0]
+            density = counts / np.diff(edges)
+            longest = 0.45 * width
+            text_start = left + 0.50 * width
             look = {"color": RED, "edgecolor": "white", "linewidth": 0.4, "hatch": "////"}
-            ax.barh(edges[:-1], counts / max(counts.max(), 1), np.diff(edges), left, align="edge", **look)  # type: ignore[arg-type]
-            order = np.concatenate([order[:ENDS], order[-ENDS:]])
-        gap = (high - low) / max(room_for(ax), 1)
-        at = apart(place[order], gap, low + gap / 2, high - gap / 2)
-        start, x = (left + 0.07, left + 0.30) if all_named else (left + 0.10, left + 1.08)
-        for k, y, name in zip(order.tolist(), at.tolist(), all_shown(labels[order]), strict=True):
-            ax.plot([start, x - 0.10, x - 0.01], [place[k], y, y], color="0.6", linewidth=0.5, zorder=1)
-            ax.text(x, y, name, fontsize=SMALL, va="center", color=INK, **as_is())
+            length = longest * density / max(density.max(), 1e-300)
+            ax.barh(edges[:-1], length, np.diff(edges), left, align="edge", **look)  # type: ignore[arg-type]
+        for height, text in zip(self.scale.measure(lines.height).tolist(), lines.text, strict=True):
+            ax.text(text_start, height, text, fontsize=SMALL, va="center", color=INK, **as_is())
+
+    def _mean_and_sd(self, ax: Axes, values: Floats, x: float, color: str) -> None:
+        """M at the mean, S and T one and two standard deviations from it, as on the maps of other programs."""
+        measures = self.scale.measure(values)
+        spread = float(np.std(measures))
+        low, high = sorted(ax.get_ylim())
+        for letter, distance in (("M", 0.0), ("S", 1.0), ("S", -1.0), ("T", 2.0), ("T", -2.0)):
+            height = float(measures.mean()) + distance * spread
+            if low <= height <= high and (spread > 0 or letter == "M"):
+                ax.text(x, height, letter, fontsize=SMALL, color=color, ha="center", va="center", weight="bold")
+
+
+class LabelLines(NamedTuple):
+    """Labels of one column of the map by the line of text in which they stand."""
+
+    height: Floats  # of each line, in logits: at most half a line from every label in it
+    text: list[str]
+    all_named: bool
+
+    @classmethod
+    def of(
+        cls, labels: Labels, values: Floats, limits: tuple[float, float], rows: int, *, letters: int | None = None
+    ) -> LabelLines:
+        """Labels whose heights are in the same of `rows` equal stretches of the scale share a line, hardest first.
+
+        With `letters`, which is half as wide as the column of bars and labels, those that have no room are counted.
+        """
+        low, high = limits
+        row = np.clip(((values - low) / (high - low) * rows).astype(np.int64), 0, rows - 1)
+        names = all_shown(labels)
+        by_row: dict[int, list[str]] = {}
+        for k in np.argsort(-values, kind="stable").tolist():
+            by_row.setdefault(int(row[k]), []).append(names[k])
+        middle = low + (np.array(list(by_row), dtype=float) + 0.5) * (high - low) / rows
+        if letters is None:
+            return cls(middle, [BETWEEN.join(texts) for texts in by_row.values()], all_named=True)
+        return cls(middle, [_that_fit(texts, letters // 2) for texts in by_row.values()], all_named=False)
+
+    @property
+    def width(self) -> int:
+        """Letters of the longest line."""
+        longest = max(map(len, self.text), default=0)
+        return longest + 3 if self.all_named else 2 * longest + 3  # beside the marks, or in half of the column
+
+
+def _that_fit(names: list[str], letters: int) -> str:
+    """The names that fit on a line of so many letters, and how many more there are.
+
+    >>> _that_fit(["Item 1", "Item 2", "Item 3"], 12)
+    'Item 1   +2'
+    """
+    shown = len(names)
+    while shown > 1 and len(_with_rest(names, shown)) > letters:
+        shown -= 1
+    return _with_rest(names, shown)
+
+
+def _with_rest(names: list[str], shown: int) -> str:
+    rest = [f"+{len(names) - shown}"] if shown < len(names) else []
+    return BETWEEN.join([*names[:shown], *rest])

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 import spectral_irt as si
 from pictures import Picture
 from spectral_irt.plots.labels import MISSING, apart, shown
+from spectral_irt.plots.wright import BETWEEN
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
@@ -45,7 +46,7 @@ def test_it_draws_something_readable(name, size, request):
     display = DISPLAYS[name](request.getfixturevalue(size))
     seen = readable(display)
     if size == "study" and name in ALL_NAMED:  # odd names stand there as they are, and are not taken for formulas
-        by_text = {text.get_text(): text for text in seen.texts}
+        by_text = {name: text for text in seen.texts for name in text.get_text().split(BETWEEN)}
         for label in ("$x^2$", "_a_", r"two\nlines"):
             assert not by_text[label].get_parse_math()
             assert not by_text[label].get_usetex()
@@ -63,7 +64,7 @@ def test_ordered_answers_are_readable(name, size, request):
         display = study.plot.categories(study.calibration.labels[0 if name == "categories" else 3])
     seen = readable(display)
     if size == "ordered_study" and name == "wright":
-        texts = {text.get_text(): text for text in seen.texts}
+        texts = {name: text for text in seen.texts for name in text.get_text().split(BETWEEN)}
         assert "15 thresholds" in texts
         assert not texts["$x^2$ (2)"].get_parse_math()
 

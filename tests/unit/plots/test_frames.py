@@ -11,6 +11,9 @@ from pictures import Picture
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.all import EVERY, Pictures
 from spectral_irt.plots.curves import CategoryCurves
+from spectral_irt.plots.labels import all_shown
+from spectral_irt.plots.style import room_for
+from spectral_irt.plots.wright import BETWEEN, LabelLines
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
@@ -47,10 +50,57 @@ def test_wright_has_a_bar_for_each_stretch_and_a_diamond_for_each_item(plot, stu
     assert len(ax.patches) == len(display.frame())
     diamonds = next(line for line in ax.lines if line.get_marker() == "D")
     assert sorted(diamonds.get_ydata()) == sorted(study.calibration.difficulty)
-    names = {text.get_text(): text.get_position()[1] for text in ax.texts}
-    order = np.argsort(study.calibration.difficulty)
-    heights = [names[label] for label in study.calibration.labels[order] if label in names]
-    assert heights == sorted(heights)  # harder items higher
+
+
+def label_heights(ax, labels):
+    """The height at which each label is written, alone or with others on one line."""
+    lines = [(text.get_text().split(BETWEEN), text.get_position()[1]) for text in ax.texts]
+    return {label: height for names, height in lines for label in names if label in labels}
+
+
+@pytest.mark.parametrize("name", ["study", "ordered_study"])
+def test_labels_of_the_wright_map_are_at_the_height_of_their_items(name, request):
+    study = request.getfixturevalue(name)
+    display = study.plot.wright()
+    ax = display.plot()
+    low, high = ax.get_ylim()
+    half_a_line = (high - low) / display._rows / 2
+    assert display._rows < room_for(ax)
+    labels = all_shown(display.labels)
+    heights = label_heights(ax, set(labels))
+    assert set(heights) == set(labels)
+    for label, difficulty in zip(labels, display.difficulty, strict=True):
+        assert abs(heights[label] - difficulty) <= half_a_line * 1.001
+
+
+def test_items_at_one_height_share_a_line_of_the_wright_map():
+    crowd = np.array(["a", "b", "c", "far"], dtype=object)
+    lines = LabelLines.of(crowd, np.array([0.51, 0.50, 0.49, -2.0]), (-3.0, 3.0), rows=20)
+    assert lines.text == [BETWEEN.join(["a", "b", "c"]), "far"]
+    assert np.allclose(lines.height, [0.45, -1.95])
+
+
+def test_the_area_of_a_bar_of_the_wright_map_is_the_number_of_persons(plot):
+    display = plot.wright()
+    areas = np.array([abs(bar.get_width()) * bar.get_height() for bar in display.plot().patches])
+    persons = display.frame()["persons"].to_numpy()
+    assert np.allclose(areas / areas.sum(), persons / persons.sum())
+
+
+def test_the_wright_map_marks_mean_and_standard_deviations(plot):
+    display = plot.wright()
+    marks = [text for text in display.plot().texts if text.get_text() in ("M", "S", "T")]
+    of_persons = [text.get_position()[1] for text in marks if text.get_position()[0] < 0 and text.get_text() == "S"]
+    mean, sd = display.ability.mean(), display.ability.std()
+    assert sorted(of_persons) == pytest.approx([mean - sd, mean + sd])
+
+
+def test_the_wright_map_has_locations_in_the_place_of_thresholds_on_request(ordered_study):
+    display = ordered_study.plot.wright(thresholds=False)
+    calibration = ordered_study.calibration
+    assert display.what == "item"
+    assert display.labels.tolist() == calibration.labels.tolist()
+    assert np.allclose(display.difficulty, calibration.difficulty)
 
 
 def test_items_are_those_of_the_table_from_the_hardest_down(plot, study):
