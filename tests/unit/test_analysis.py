@@ -81,7 +81,7 @@ def test_every_kernel_runs_once(counted):
     own = content(study.responses.blocks)
     # Both tests between halves divide people; alpha is asked by the reliability and item by item; Hausman's test and
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
-    # Who answered a whole form is counted for tables of scores and for the reliability within forms, one light pass each.
+    # Who answered a whole form is counted for tables of scores and for the reliability within forms.
     twice = {"ability_and_level", "_with_score", "expected_counts", "_passed_last", "row_keys", "Block.take", "_within"}
     assert {name for (name, parts, *_), n in runs.items() if parts == own and n > 1} <= twice
     # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
