@@ -138,7 +138,7 @@ def fit_of_design(
     if anchors is not None and plain:
         raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
     if anchors is not None:
-        raise OptionError("anchors of a linear design go with it: `design=LinearDesign(anchors={...})`.")
+        raise OptionError("anchors of a linear design, as of raters, go with it: `design=LinearDesign(anchors={...})`.")
     usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
     unfit = [name for name, value in usual.items() if given.get(name, value) != value]
     unfit += ["refine"] if given.get("refine") is False else []

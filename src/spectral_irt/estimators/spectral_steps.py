@@ -515,7 +515,7 @@ class Spectral(RaschEstimator):
             raise unknown_option("design", design, DESIGNS)
         if design == ADAPTIVE:
             if anchors is not None:
-                raise OptionError("anchors are for a fixed design; leave them out.")
+                raise OptionError("anchors are for a fixed design, and `design` is 'adaptive'; leave one of them out.")
             from spectral_irt.estimators import marginal
 
             model = getattr(marginal, self.marginal)

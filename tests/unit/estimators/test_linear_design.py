@@ -330,7 +330,7 @@ def test_what_goes_with_raters(kind, categories, options, fit):
 @pytest.mark.parametrize(
     ("options", "fit", "says"),
     [
-        ({}, {"anchors": {"a": [0.0, 1.0]}}, "anchors of a linear design go with it"),
+        ({}, {"anchors": {"a": [0.0, 1.0]}}, "anchors of a linear design, as of raters, go with it"),
         ({}, {"design": LinearDesign(anchors={"items": {0: 0.4}})}, "anchors are for facets, and for items with one"),
         ({}, {"groups": ["a", "b"] * 60}, "groups are for `design='adaptive'`"),
         ({}, {"design": "adaptive"}, "take a spectral estimator, with a fixed design"),
