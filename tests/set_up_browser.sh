@@ -16,21 +16,7 @@ fi
 
 if [ ! -f "$place/node_modules/axe-core/axe.min.js" ]; then
   mkdir -p "$place"
-  if command -v npm >/dev/null; then
-    npm install --no-audit --no-fund --prefix "$place" axe-core@4 >>"$log" 2>&1
-  else
-    "$venv/bin/python" - "$place/node_modules/axe-core" >>"$log" 2>&1 <<'PROGRAM'
-import io, json, sys, tarfile, urllib.request
-from pathlib import Path
-
-registry = "https://registry.npmjs.org/axe-core"
-newest = json.load(urllib.request.urlopen(f"{registry}/latest", timeout=60))
-package = urllib.request.urlopen(newest["dist"]["tarball"], timeout=60).read()
-text = tarfile.open(fileobj=io.BytesIO(package)).extractfile("package/axe.min.js").read()
-Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-(Path(sys.argv[1]) / "axe.min.js").write_bytes(text)
-PROGRAM
-  fi
+  npm install --no-audit --no-fund --prefix "$place" axe-core@4 >>"$log" 2>&1
   [ -f "$place/node_modules/axe-core/axe.min.js" ] || missing="${missing:+$missing and }axe-core (npm install axe-core)"
 fi
 

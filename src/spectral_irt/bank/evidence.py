@@ -160,7 +160,7 @@ class Met:
         return old + (compared(self.answers, v) if self.answers else 0.0)
 
     @cached_property
-    def own(self) -> Floats:
+    def self_weight(self) -> Floats:
         """1 - E, with E the diagonal of N."""
         old = self.kept if self.kept.ndim == 1 else np.diag(self.kept)
         return 1 - old - (own_information(self.answers) if self.answers else 0.0)

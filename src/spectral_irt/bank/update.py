@@ -20,7 +20,7 @@ from spectral_irt.bank.components import components, groups_of, numbered_from, p
 from spectral_irt.bank.drift import DRIFTED, NOTHING, Drift, drift
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
 from spectral_irt.calibration import MEASURED, Calibration
-from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, acted
+from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, with_effect
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
@@ -481,5 +481,5 @@ class _Job:
         if self.fixed_prior:
             plan = Regularization("neighbors", "as asked", fixed=True)
         acts = (prior.counts > 0) & self.free[self.item]
-        plan = acted(plan, prior, self.calibration.labels, acts, here.tied, step, (self.below, self.above))
+        plan = with_effect(plan, prior, self.calibration.labels, acts, here.tied, step, (self.below, self.above))
         return [Finding("regularization", "note", str(plan))]

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.operator import ItemChain, Part
+from spectral_irt.chain.operator import ItemChain, MatrixChain, Part
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.numerics import centered_inverse, csr, gram
@@ -35,7 +35,7 @@ class Balance:
     """
 
     data: ItemChain
-    chain: Any
+    chain: MatrixChain
     pi: Floats
     precision: Floats
     meat: Floats
@@ -49,8 +49,11 @@ class Balance:
     @cached_property
     def through(self) -> Floats:
         """What flows through each item; under ability weights, the information that its answers carry."""
-        out = self.pi * self.chain.rates
-        return np.where(self.even, (out + self.chain.inflow(self.pi)) / 2, out) if self.even.any() else out
+        outflow = self.pi * self.chain.rates
+        if not self.even.any():
+            return outflow
+        inflow = self.chain.inflow(self.pi)
+        return np.where(self.even, (outflow + inflow) / 2, outflow)
 
     @property
     def diagonal(self) -> Floats:
@@ -59,12 +62,12 @@ class Balance:
 
     def inverse(self) -> Floats:
         """The pseudo-inverse of J."""
-        m, alpha = len(self.pi), self.precision
+        alpha = self.precision
         flows = self.pi[:, None] * self.chain.matrix()
         jacobian = -flows.T
         if self.even.any():
             jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
-        jacobian[np.diag_indices(m)] = self.diagonal
+        jacobian[np.diag_indices(len(jacobian))] = self.diagonal
         if alpha.any():
             jacobian -= np.outer(alpha, alpha) / alpha.sum()
         return centered_inverse(jacobian)
@@ -77,7 +80,8 @@ class Balance:
 
 def covariance(balance: Balance) -> Floats:
     """The whole covariance matrix J^-1 Omega J^-T; m x m, for moderate m."""
-    inverse, data = balance.inverse(), balance.data
+    inverse = balance.inverse()
+    data = balance.data
     omega = data.parts.sum(products_of_persons, balance.pi, data.thresholds)
     omega[np.diag_indices(len(omega))] += balance.prior_meat(np.diag(omega))
     cov = inverse @ omega @ inverse.T
@@ -90,15 +94,18 @@ def one_pass(balance: Balance) -> tuple[Floats, Floats]:
     J is taken for its diagonal, so that Var_i = sum_l (g_li / J_ii + u_l)^2 with u_l = -mean of g_l / J_ii; the prior
     adds its own term alike. A location adds the products of neighbors, since one answer has at most two entries.
     """
-    thresholds, diagonal = balance.data.thresholds, balance.diagonal
+    thresholds = balance.data.thresholds
+    diagonal = balance.diagonal
     scale = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
     shift = -scale * thresholds.averaging()
-    omega, cross, common, beside = balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds)
-    meat = balance.prior_meat(omega)
-    omega, cross, common = omega + meat, cross + meat * shift, common + meat @ shift**2
+    sums = PersonSums(*balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds))
+    meat = balance.prior_meat(sums.squares)
+    omega = sums.squares + meat
+    cross = sums.cross + meat * shift
+    common = sums.common + meat @ shift**2
     variance = omega * scale**2 + 2 * scale * cross + common
     within = omega * scale**2
-    within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]  # `beside` is 0 for the first threshold of an item
+    within[1:] += 2 * sums.beside[1:] * scale[1:] * scale[:-1]  # `beside` is 0 for the first threshold of an item
     location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
     return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
 
@@ -109,19 +116,26 @@ def contributions(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[spars
     w_l S_l a_li and -w_l Z_l a_li pi_i, without the item's own threshold in S_l and Z_l.
     """
     m = len(pi)
-    won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
-    halves = []
-    for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
-        here, counts = half.indices, np.diff(half.indptr)
-        value = np.repeat(total, counts)
+    won = part.weight * (part.right @ pi)
+    lost = part.weight * (part.wrong @ np.ones(m))
+
+    def without_neighbor(half: sparse.csr_array, person_sum: Floats, side: int) -> Floats:
+        """Each person's sum at each of their entries, without the neighboring threshold of the same item."""
+        counts = np.diff(half.indptr)
+        value = np.repeat(person_sum, counts)
         if not thresholds.binary:
-            own = part.beside(half, side, thresholds) * np.repeat(part.weight, counts)
-            value -= own * pi[here - 1] if side < 0 else own
-        value *= half.data
-        if side > 0:
-            value *= -pi.take(here)
-        halves.append(csr(half.indptr, here, value, m))
-    return halves[0], halves[1]
+            neighbor = part.beside(half, side, thresholds) * np.repeat(part.weight, counts)
+            if side < 0:
+                neighbor = neighbor * pi[half.indices - 1]
+            value -= neighbor
+        return value
+
+    wrong = part.wrong
+    right = part.right
+    failed = without_neighbor(wrong, won, side=-1) * wrong.data
+    passed = without_neighbor(right, lost, side=1) * right.data
+    passed *= -pi.take(right.indices)
+    return csr(wrong.indptr, wrong.indices, failed, m), csr(right.indptr, right.indices, passed, m)
 
 
 def products_of_persons(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
@@ -129,19 +143,35 @@ def products_of_persons(part: Part, pi: Floats, thresholds: Thresholds) -> Float
     return gram(sparse.csr_array(failed + passed))
 
 
-def spread_of_persons(
-    part: Part, pi: Floats, shift: Floats, thresholds: Thresholds
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums over people of g_li^2, of g_li u_l and of u_l^2, u_l = sum of shift_i g_li; and of g_l,c-1 g_lc."""
-    halves = contributions(part, pi, thresholds)
-    common = halves[0] @ shift + halves[1] @ shift
-    squares, cross, beside = np.zeros((3, len(pi)))
-    for half in halves:
-        squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
-        cross += half.T @ common
+class PersonSums(NamedTuple):
+    """Sums over persons, u_l = sum of shift_i g_li."""
+
+    squares: Floats
+    """g_li^2."""
+    cross: Floats
+    """g_li u_l."""
+    common: Floats
+    """u_l^2, one number."""
+    beside: Floats
+    """g_l,c-1 g_lc of neighboring thresholds of one item."""
+
+
+def spread_of_persons(part: Part, pi: Floats, shift: Floats, thresholds: Thresholds) -> tuple[Floats, ...]:
+    """The fields of `PersonSums` for the persons of a part."""
+    failed, passed = contributions(part, pi, thresholds)
+    m = len(pi)
+    u = failed @ shift + passed @ shift
+    squares = np.zeros(m)
+    cross = np.zeros(m)
+    for half in (failed, passed):
+        squares += np.bincount(half.indices, weights=half.data**2, minlength=m)
+        cross += half.T @ u
+    beside = np.zeros(m)
     if not thresholds.binary:
-        wrong, counts = part.wrong, np.diff(part.wrong.indptr)  # who failed c next has passed c - 1 last
-        others = np.repeat(wrong @ np.ones(len(pi)), counts) - wrong.data
-        one = -part.beside(wrong, -1, thresholds) * pi[wrong.indices - 1] * np.repeat(part.weight, counts) * others
-        beside += np.bincount(wrong.indices, weights=halves[0].data * one, minlength=len(pi))
-    return squares, cross, np.array(common @ common), beside
+        wrong = part.wrong  # who failed c next has passed c - 1 last
+        counts = np.diff(wrong.indptr)
+        others = np.repeat(wrong @ np.ones(m), counts) - wrong.data
+        weight = np.repeat(part.weight, counts)
+        passed_before = -part.beside(wrong, -1, thresholds) * pi[wrong.indices - 1] * weight * others
+        beside += np.bincount(wrong.indices, weights=failed.data * passed_before, minlength=m)
+    return tuple(PersonSums(squares=squares, cross=cross, common=np.array(u @ u), beside=beside))

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -39,9 +39,13 @@ from spectral_irt.errors import check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
 from spectral_irt.numerics import csr, fill_scaled, gram, onto_items, row_sums, shared_ones
 
-PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
-MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
-Halves = tuple[sparse.csr_array, sparse.csr_array]
+SIGN_VECTORS = 16  # random signs from which mean squares are estimated: each is known to a quarter of itself
+SIGN_VECTORS_OF_LARGE_DATA = 4  # where a pass costs more and the mean squares are steadier
+LARGE_DATA = 1_000_000  # responses
+WORTH_A_COPY = 0.7  # persons are left out only if at most this share of them stays
+ROUNDING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
+
+Halves = tuple[sparse.csr_array, sparse.csr_array]  # factors of right and of wrong responses, persons x thresholds
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,12 @@ class Weighting:
         right, wrong = block.halves(n_items)
         if not self.moving:
             return right, wrong
-        kind = np.float32 if self.single else np.float64
-        own = csr(right.indptr, right.indices, np.empty(right.nnz, dtype=kind), n_items)
-        return own, csr(wrong.indptr, wrong.indices, np.empty(wrong.nnz, dtype=kind), n_items)
+        dtype = np.float32 if self.single else np.float64
+
+        def with_room(half: sparse.csr_array) -> sparse.csr_array:
+            return csr(half.indptr, half.indices, np.empty(half.nnz, dtype=dtype), n_items)
+
+        return with_room(right), with_room(wrong)
 
     def fill(self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds) -> tuple[Floats, Floats | None]:
         """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
@@ -80,17 +87,26 @@ class Weighting:
         rows = rows_of(block, thresholds)
         if not self.moving:
             return self.weights(rows), None
-        theta, told = prox_ability(block, beta, thresholds)
-        pi, t, information = np.exp(beta), np.exp(theta), np.zeros(block.n_persons)
+        theta, closed_form_information = prox_ability(block, beta, thresholds)
+        pi = np.exp(beta)
+        t = np.exp(theta)
+        information = np.zeros(block.n_persons)
         for half, p in zip(block.halves(len(beta)), halves, strict=True):
             information += _fill_probabilities(half, 1 / t, pi, p.data)
-        information = np.where(rows.max_scores > rows.counts, told, information)
+        # The sum of p (1 - p) is a person's information only where every item has one threshold.
+        has_ordered_items = rows.max_scores > rows.counts
+        information = np.where(has_ordered_items, closed_form_information, information)
         weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
-        return weight, None if thresholds.binary else 1 / t
+        if thresholds.binary:
+            return weight, None
+        return weight, 1 / t
 
     def weights(self, rows: Rows) -> Floats:
         """w_l of every person, 0 for those with the lowest or the highest score."""
-        return np.where(rows.informative, 1 / np.maximum(rows.counts, 1) if self.by_length else 1.0, 0.0)
+        weight = np.ones(rows.n_persons)
+        if self.by_length:
+            weight = 1 / np.maximum(rows.counts, 1)
+        return np.where(rows.informative, weight, 0.0)
 
     def tie(self, pi: Floats) -> Floats:
         """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
@@ -103,10 +119,14 @@ class Weighting:
 
     def slope(self, beta: Floats) -> Floats:
         """Derivative of the prior's pull."""
-        return np.ones(len(beta)) if self.moving else np.cosh(beta / 2)
+        if self.moving:
+            return np.ones(len(beta))
+        return np.cosh(beta / 2)
 
 
-ABILITY, PERSONS, PAIRS = Weighting("ability", moving=True), Weighting("persons", by_length=True), Weighting("pairs")
+ABILITY = Weighting("ability", moving=True)
+PERSONS = Weighting("persons", by_length=True)
+PAIRS = Weighting("pairs")
 COUNTED = {"persons": PERSONS, "pairs": PAIRS}  # those with a matrix of pair counts
 WEIGHTINGS: Mapping[str, Weighting] = {"ability": ABILITY, **COUNTED}
 ALIASES = {"users": "persons"}
@@ -114,10 +134,12 @@ ALIASES = {"users": "persons"}
 
 def weighting_named(name: str, among: Mapping[str, Weighting] = WEIGHTINGS) -> Weighting:
     """The weighting of this name; an error that lists the table if there is none."""
-    known = ALIASES.get(name, name) if isinstance(name, str) else name
-    if known not in list(among):
+    present_name = name
+    if isinstance(name, str):
+        present_name = ALIASES.get(name, name)
+    if present_name not in list(among):
         check_option("weighting", name, among)
-    return among[known]
+    return among[present_name]
 
 
 def count_weights(block: Block, weighting: str) -> Floats:
@@ -132,22 +154,33 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
     Mean and variance are over the thresholds of the items that l answered, n_l is the highest possible score.
     """
     rows = rows_of(block, thresholds)
-    ok, scores, most = rows.informative, rows.scores, np.maximum(rows.max_scores, 1)
-    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items)), shared_ones(len(rows.items))
-    total, squares = (beta, beta**2) if thresholds.binary else (thresholds.sum(beta), thresholds.sum(beta**2))
-    mean = row_sums(cells, ones, total) / most
-    k = np.sqrt(1 + np.maximum(row_sums(cells, ones, squares) / most - mean**2, 0) / LOGISTIC_VARIANCE)
-    odds = np.divide(scores, most - scores, out=np.ones(rows.n_persons), where=ok)
-    return np.where(ok, mean + k * np.log(odds), 0.0), np.where(ok, scores * (most - scores) / (most * k), 0.0)
+    scores = rows.scores
+    max_scores = np.maximum(rows.max_scores, 1)
+    cells = (rows.n_persons, rows.indptr.astype(np.int32), np.asarray(rows.items))
+    ones = shared_ones(len(rows.items))
+    item_sums = beta
+    item_squares = beta**2
+    if not thresholds.binary:
+        item_sums = thresholds.sum(beta)
+        item_squares = thresholds.sum(beta**2)
+    mean = row_sums(cells, ones, item_sums) / max_scores
+    variance = np.maximum(row_sums(cells, ones, item_squares) / max_scores - mean**2, 0)
+    k = np.sqrt(1 + variance / LOGISTIC_VARIANCE)
+    odds = np.divide(scores, max_scores - scores, out=np.ones(rows.n_persons), where=rows.informative)
+    ability = np.where(rows.informative, mean + k * np.log(odds), 0.0)
+    information = np.where(rows.informative, scores * (max_scores - scores) / (max_scores * k), 0.0)
+    return ability, information
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
     """Write p = 1 / (1 + pi / t) for every answer, a few thousand at a time; return each person's sum of p (1 - p)."""
     sums = np.zeros(half.shape[0])
-    inverse_t, pi = inverse_t.astype(p.dtype, copy=False), pi.astype(p.dtype, copy=False)
+    inverse_t = inverse_t.astype(p.dtype, copy=False)
+    pi = pi.astype(p.dtype, copy=False)
     for start, stop in person_chunks(half.indptr, CACHED):
         indptr = half.indptr[start : stop + 1]
-        low, high = indptr[0], indptr[-1]
+        low = indptr[0]
+        high = indptr[-1]
         rows = np.flatnonzero(np.diff(indptr))
         if not len(rows):
             continue
@@ -159,12 +192,23 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
     return sums
 
 
-NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
+class Chain(Protocol):
+    """What the solver of the stationary distribution needs."""
+
+    rates: Floats
+    """d_i = sum_j Y_ij, what leaves each state."""
+
+    def inflow(self, flow: Floats) -> Floats:
+        """(Y^T v)_i = sum_j v_j Y_ji, of one vector or of the columns of a matrix."""
+        ...
 
 
-# Anything with rates d_i = sum_j Y_ij (`rates`) and an `inflow` (Y^T v)_i = sum_j v_j Y_ji, of one vector or of
-# the columns of a matrix, is a chain to the solver.
-Chain: TypeAlias = Any
+class MatrixChain(Chain, Protocol):
+    """A chain whose rates can also be had as a matrix."""
+
+    def matrix(self) -> Floats:
+        """Y itself, m x m."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,18 +224,24 @@ class Part:
     at: Floats
 
     @classmethod
-    def under(cls, of: Block | Part, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
+    def under(cls, source: Block | Part, weighting: Weighting, beta: Floats, thresholds: Thresholds) -> Part:
         """A block under this weighting, at these difficulties if it moves with them; or that of another part, in its
         memory, which is used up."""
-        block = of.block if isinstance(of, Part) else of
-        halves = (of.right, of.wrong) if isinstance(of, Part) else weighting.halves(of, len(beta))
+        if isinstance(source, Part):
+            block = source.block
+            halves = (source.right, source.wrong)
+        else:
+            block = source
+            halves = weighting.halves(block, len(beta))
         weight, inverse_t = weighting.fill(block, beta, halves, thresholds)
         return cls(block, weight, *halves, inverse_t, np.exp(beta))
 
     def beside(self, half: sparse.csr_array, side: int, thresholds: Thresholds) -> Floats:
         """a of the threshold before each entry (`side` -1) or after it (1), same person; 0 if it is of another item."""
-        same = thresholds.below if side < 0 else np.append(thresholds.below[1:], False)
-        values = same[half.indices].astype(np.float64)
+        same_item_as_neighbor = thresholds.below
+        if side > 0:
+            same_item_as_neighbor = np.append(thresholds.below[1:], False)
+        values = same_item_as_neighbor[half.indices].astype(np.float64)
         if self.inverse_t is not None:
             odds = np.empty(half.nnz)
             fill_scaled(half.indptr, half.indices, self.inverse_t, np.roll(self.at, -side), odds)
@@ -199,9 +249,16 @@ class Part:
         return values
 
 
+def as_columns(v: Floats, like: Floats) -> Floats:
+    """v as it multiplies `like`: as it is beside one vector, one row for each entry beside a matrix."""
+    if like.ndim == 1:
+        return v
+    return v[:, None]
+
+
 def flow_in(part: Part, flow: Floats) -> Floats:
     won = part.right @ flow
-    return onto_items(part.wrong, won * (part.weight if won.ndim == 1 else part.weight[:, None]))
+    return onto_items(part.wrong, won * as_columns(part.weight, won))
 
 
 def total_rates(part: Part) -> Floats:
@@ -225,41 +282,51 @@ class ItemChain:
     """The chain on items, or on their thresholds, under one weighting; make it with `under`."""
 
     def __init__(self, parts: Prepared, thresholds: Thresholds) -> None:
-        self.parts, self.thresholds = parts, thresholds
+        self.parts = parts
+        self.thresholds = thresholds
         self.rates: Floats = parts.sum(total_rates)
         if not thresholds.binary:
             self.same: Floats = parts.sum(same_item, thresholds)
             rates = self.rates - np.append(self.same[1:], 0.0)
-            self.rates = np.where(rates > NOTHING * self.rates, rates, 0.0)
+            self.rates = np.where(rates > ROUNDING * self.rates, rates, 0.0)
 
     @classmethod
     def under(
         cls, responses: Responses, weighting: Weighting, beta: Floats | None = None, old: ItemChain | None = None
     ) -> ItemChain:
         """The chain under a weighting, at the difficulties `beta` if it moves with them; `old` gives its memory."""
-        thresholds, of = responses.thresholds, responses.entries if old is None else old.parts
-        beta = np.zeros(thresholds.n_entries) if beta is None else beta
-        return cls(of.prepare(Part.under, weighting, beta, thresholds), thresholds)
+        thresholds = responses.thresholds
+        if beta is None:
+            beta = np.zeros(thresholds.n_entries)
+        source: Responses | Prepared = responses.entries
+        if old is not None:
+            source = old.parts
+        return cls(source.prepare(Part.under, weighting, beta, thresholds), thresholds)
 
     @classmethod
     def by_persons(cls, responses: Responses, shared: SharedSets) -> ItemChain:
         """The chain under the weighting "persons", 1 / n_l, where most people share their sets of items."""
-        m, thresholds = shared.n_items, responses.thresholds
-        rates, ones, every = np.zeros((m, m)), np.ones(m), np.arange(m + 1, dtype=np.int32)
-        for one in shared.sets:
-            rates[np.ix_(one.items, one.items)] += one.won / len(one.items)
+        m = shared.n_items
+        thresholds = responses.thresholds
+        ones = np.ones(m)
+        rates = np.zeros((m, m))
+        for item_set in shared.sets:
+            rates[np.ix_(item_set.items, item_set.items)] += item_set.won / len(item_set.items)
         row, item = np.nonzero(rates)  # by hand: of a small matrix, scipy's checks cost more than its products
-        wrong = csr(np.searchsorted(row, every).astype(np.int32), item.astype(np.int32), rates[row, item], m)
-        of_sets = Part(EMPTY, ones, csr(every, every[:-1], ones, m), wrong, None, ones)  # with Y in the place of W
-        sets = responses.engine.hold([of_sets])
+        starts = np.arange(m + 1, dtype=np.int32)
+        y = csr(np.searchsorted(row, starts).astype(np.int32), item.astype(np.int32), rates[row, item], m)
+        identity = csr(starts, starts[:-1], ones, m)
+        # One part stands for all sets: its "persons" are the items, so that R is the identity and W is Y itself.
+        part_of_sets = Part(EMPTY, ones, right=identity, wrong=y, inverse_t=None, at=ones)
+        parts = responses.engine.hold([part_of_sets])
         if shared.rest is not None:
-            sets = sets.with_more(shared.rest.prepare(Part.under, PERSONS, np.zeros(m), thresholds))
-        return cls(sets, thresholds)
+            parts = parts.with_more(shared.rest.prepare(Part.under, PERSONS, np.zeros(m), thresholds))
+        return cls(parts, thresholds)
 
     def inflow(self, flow: Floats) -> Floats:
         total: Floats = self.parts.sum(flow_in, flow)
         if not self.thresholds.binary:  # `same` is 0 where the threshold before is another item's
-            total[1:] -= (self.same if flow.ndim == 1 else self.same[:, None])[1:] * flow[:-1]
+            total[1:] -= as_columns(self.same, flow)[1:] * flow[:-1]
         return total
 
     def matrix(self) -> Floats:
@@ -283,8 +350,9 @@ class TiedChain:
         self.rates: Floats = np.append(chain.rates + tie, tie.sum())
 
     def inflow(self, flow: Floats) -> Floats:
-        items, virtual = flow[:-1], flow[-1:]
-        tie = self.tie if items.ndim == 1 else self.tie[:, None]
+        items = flow[:-1]
+        virtual = flow[-1:]
+        tie = as_columns(self.tie, items)
         # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
 
@@ -300,21 +368,24 @@ class Neighbors:
         rows = responses.entries.prepare(_answered, responses.thresholds)
         m = responses.n_items
         self.n_items = m
-        met = rows.sum(_times)
-        self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
-        self.alone = met == 0
-        self.rows = rows.prepare(_shared, self.share)
-        self.probes = PROBES if responses.n_responses <= MANY else FEWER
+        n_answered = rows.sum(_times_answered)
+        self.share: Floats = np.divide(1.0, n_answered, out=np.zeros(m), where=n_answered > 0)
+        self.alone = n_answered == 0
+        self.rows = rows.prepare(_with_inverse_sums, self.share)
+        self.n_sign_vectors = SIGN_VECTORS
+        if responses.n_responses > LARGE_DATA:
+            self.n_sign_vectors = SIGN_VECTORS_OF_LARGE_DATA
         self._squares: dict[bytes, Floats] = {}
         self._around: dict[bytes, Neighbors] = {}
 
     def deviation(self, v: Floats) -> Floats:
         """L v = v - W v, for one vector or for the columns of a matrix; what is alone is its own level."""
-        share, alone = (self.share, self.alone) if v.ndim == 1 else (self.share[:, None], self.alone[:, None])
-        return np.where(alone, 0.0, v - share * self.rows.sum(_averages, share * v))
+        share = as_columns(self.share, v)
+        alone = as_columns(self.alone, v)
+        return np.where(alone, 0.0, v - share * self.rows.sum(_sums_of_averages, share * v))
 
     @cached_property
-    def own(self) -> Floats:
+    def self_weight(self) -> Floats:
         """W_ii: how much of its level an item is itself."""
         return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
 
@@ -323,7 +394,7 @@ class Neighbors:
         key = chosen.tobytes()
         if key not in self._around:
             fewer = copy(self)
-            fewer.rows = self.rows.prepare(_meeting, chosen.astype(float))
+            fewer.rows = self.rows.prepare(_persons_of, chosen.astype(float))
             self._around[key] = fewer
         return self._around[key]
 
@@ -331,7 +402,7 @@ class Neighbors:
         """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
         key = scale.tobytes()
         if key not in self._squares:
-            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.probes)) * 2.0 - 1
+            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.n_sign_vectors)) * 2.0 - 1
             self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
         return self._squares[key]
 
@@ -341,7 +412,12 @@ class Neighbors:
         return np.diag((~self.alone).astype(float)) - w
 
 
-Met = tuple[sparse.csr_array, Floats]  # people with two answers or more x items, 0/1, and 1 / z_l
+@dataclass(frozen=True, eq=False)
+class PersonRows:
+    """Persons with two responses or more: who answered which item (0/1, persons x items), and 1 / z_l."""
+
+    answered: sparse.csr_array
+    inverse_sum: Floats
 
 
 def _answered(block: Block, thresholds: Thresholds) -> sparse.csr_array:
@@ -353,29 +429,32 @@ def _answered(block: Block, thresholds: Thresholds) -> sparse.csr_array:
     return csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items)
 
 
-def _times(matrix: sparse.csr_array) -> Floats:
-    return np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
+def _times_answered(answered: sparse.csr_array) -> Floats:
+    return np.bincount(answered.indices, minlength=answered.shape[1]).astype(np.float64)
 
 
-def _shared(matrix: sparse.csr_array, share: Floats) -> Met:
-    return matrix, 1 / (matrix @ share)
+def _with_inverse_sums(answered: sparse.csr_array, share: Floats) -> PersonRows:
+    return PersonRows(answered, 1 / (answered @ share))
 
 
-def _meeting(met: Met, chosen: Floats) -> Met:
-    """Without the people who met none of the chosen items, where these are many."""
-    meets = met[0] @ chosen > 0
-    return met if meets.mean() > MOST else (met[0][np.flatnonzero(meets)], met[1][meets])
+def _persons_of(rows: PersonRows, chosen: Floats) -> PersonRows:
+    """Without the persons who answered none of the chosen items, where these are many."""
+    answered_some = rows.answered @ chosen > 0
+    if answered_some.mean() > WORTH_A_COPY:
+        return rows
+    return PersonRows(rows.answered[np.flatnonzero(answered_some)], rows.inverse_sum[answered_some])
 
 
-def _averages(met: Met, v: Floats) -> Floats:
-    matrix, inverse = met
-    return matrix.T @ ((matrix @ v) * (inverse if v.ndim == 1 else inverse[:, None]))
+def _sums_of_averages(rows: PersonRows, v: Floats) -> Floats:
+    """Each person's weighted sum of v over 1 / z_l, added up over the persons of each item."""
+    person_sums = rows.answered @ v
+    return rows.answered.T @ (person_sums * as_columns(rows.inverse_sum, v))
 
 
-def _inverse_sums(met: Met) -> Floats:
-    return met[0].T @ met[1]
+def _inverse_sums(rows: PersonRows) -> Floats:
+    return rows.answered.T @ rows.inverse_sum
 
 
-def _pairs(met: Met, share: Floats) -> Floats:
-    scale = sparse.diags_array(1 / np.sqrt(met[0] @ share))
-    return gram(sparse.csr_array(scale @ met[0] @ sparse.diags_array(share)))
+def _pairs(rows: PersonRows, share: Floats) -> Floats:
+    scale = sparse.diags_array(1 / np.sqrt(rows.answered @ share))
+    return gram(sparse.csr_array(scale @ rows.answered @ sparse.diags_array(share)))

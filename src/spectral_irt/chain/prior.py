@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.operator import COUNTED, Neighbors, weighting_named
+from spectral_irt.chain.operator import COUNTED, Neighbors, as_columns, weighting_named
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.errors import OptionError, check_option
@@ -44,11 +44,12 @@ LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not
 FEW_ANSWERS = "{}s with few answers"  # why there is a prior
 
 NU_RULES = ("differed", "together")
-LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
+LEAST_STRENGTH = 1e-6  # of alpha and nu, other than 0: arithmetic cannot weigh less, or more, against data
+MOST_STRENGTH = 1e9
 
-SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
+BAYES_STEPS = 10  # of empirical Bayes: the precision is wanted to a few per cent
 _NODES = np.linspace(-8, 8, 41)  # in standard deviations of the normal approximation
-IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
+IMAGINARY_ITEMS = 2.0  # of spread 1, that the empirical Bayes step starts from
 
 # The prior is for items of information 25 or less, about a hundred answers where the item is on target: these tell at
 # most that an item lies log(100) logits from its people.
@@ -108,26 +109,43 @@ class Regularization:
         if self.kind == "pairs":
             pairs = "differed" if self.rule == "differed" else "were seen together"
             return f"Regularization: nu = {self.nu:g} on pairs that {pairs}."
+        origin = "by empirical Bayes" if self.estimated else "as asked"
         if self.kind == "terms":
-            how = "by empirical Bayes" if self.estimated else "as asked"
-            return f"Prior: normal, {how}, {'; '.join(map(str, self.terms))} ({self.reason})."
+            return f"Prior: normal, {origin}, {'; '.join(map(str, self.terms))} ({self.reason})."
         if self.kind == "virtual item":
-            sd, how = 1 / np.sqrt(self.alpha), "by empirical Bayes" if self.estimated else "as asked"
-            return f"Prior: virtual item of average difficulty, a prior with sd {sd:.3g} {how} ({self.reason})."
-        noun, sd = "item", f"sd {self.sd:.2f} logits"
-        if self.offsets:
-            noun, sd = "threshold", f"sd of offsets {self.offset_sd:.2f} logits"
-            if self.located:
-                items = "item" if self.located == 1 else "items"
-                sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
-        some = f"{self.items:,} of {self.of:,} {noun}{'' if self.of == 1 else 's'}"
-        moves = f"it moves {self.moved} most, by about {self.shift:.2f} logits"
+            sd = 1 / np.sqrt(self.alpha)
+            return f"Prior: virtual item of average difficulty, a prior with sd {sd:.3g} {origin} ({self.reason})."
+        few = " with few answers" if self.estimated else ""
+        return f"A prior ({self._sd_in_words}) acts on {self._acted_on_in_words}{few}{self._effect_in_words}."
+
+    @property
+    def _sd_in_words(self) -> str:
+        """The standard deviation of the neighbors' prior: of locations, or of offsets and locations."""
+        if not self.offsets:
+            return f"sd {self.sd:.2f} logits"
+        words = f"sd of offsets {self.offset_sd:.2f} logits"
+        if self.located:
+            items = "item" if self.located == 1 else "items"
+            words += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
+        return words
+
+    @property
+    def _acted_on_in_words(self) -> str:
+        noun = "threshold" if self.offsets else "item"
+        plural = "" if self.of == 1 else "s"
+        return f"{self.items:,} of {self.of:,} {noun}{plural}"
+
+    @property
+    def _effect_in_words(self) -> str:
+        """What the neighbors' prior changed: which estimates exist only with it, and which it moved most."""
+        movement = f"it moves {self.moved} most, by about {self.shift:.2f} logits"
         if not self.alone:
-            moves = f"; {moves}"
-        else:
-            alone = f", of which {self.alone:,} {'has' if self.alone == 1 else 'have'} no finite estimate without it"
-            moves = alone + (f"; of the others {moves}" if self.moved else "")
-        return f"A prior ({sd}) acts on {some}{' with few answers' if self.estimated else ''}{moves}."
+            return f"; {movement}"
+        have = "has" if self.alone == 1 else "have"
+        words = f", of which {self.alone:,} {have} no finite estimate without it"
+        if self.moved:
+            words += f"; of the others {movement}"
+        return words
 
 
 def plan_prior(
@@ -177,7 +195,7 @@ def prior_precision(beta: Floats, information: Floats, alpha: float, fade: Float
 
 def precision_step(share: float, squares: float, least: float) -> float:
     """(share + 2) / (sum of squares + 2), or the smallest precision that answers can speak for."""
-    return float(max((max(share, 0.0) + IMAGINARY) / (squares + IMAGINARY), least))
+    return float(max((max(share, 0.0) + IMAGINARY_ITEMS) / (squares + IMAGINARY_ITEMS), least))
 
 
 def least_precision(beta: Floats, information: Floats) -> float:
@@ -189,7 +207,7 @@ def least_precision(beta: Floats, information: Floats) -> float:
     """
     counts = information / (information + 1)
     near = np.minimum(beta**2, REACH**2)
-    measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
+    measured = (np.sum(counts * near) + IMAGINARY_ITEMS) / (counts.sum() + IMAGINARY_ITEMS)
     return float(1 / (measured + REACH**2))
 
 
@@ -207,8 +225,10 @@ def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: floa
     """
     least = least_precision(d, information)
     acts = fade > 0
-    d, information, share, fade = d[acts], information[acts], share[acts], fade[acts]
-    p = np.clip(share, 1e-3, 1 - 1e-3)
+    d = d[acts]
+    information = information[acts]
+    fade = fade[acts]
+    p = np.clip(share[acts], 1e-3, 1 - 1e-3)
     n = information / (p * (1 - p))
     u = _NODES[:, None] / np.sqrt(information + alpha)
     weight = np.exp(-n * (p * u + np.log(1 - p + p * np.exp(-u))) - alpha / 2 * u * u)
@@ -223,33 +243,38 @@ def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
     the typical item is not told from the others (its information is below alpha), items far out are mostly noise, and
     it is 25; from twice alpha on it is 3. It counts in full where the data alone do not tie an item to the others.
     """
-    known = information[information > 0]
-    thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
-    limit = LITTLE_INFORMATION + thin * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
+    positive = information[information > 0]
+    thinness = 0.0  # of the data as a whole: 1 where the typical item is not told from the others
+    if alpha > 0 and len(positive):
+        thinness = np.clip(2 - np.median(positive) / alpha, 0.0, 1.0)
+    limit = LITTLE_INFORMATION + thinness * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
     return np.where(tied, np.clip(2 - information / limit, 0.0, 1.0), 1.0)
 
 
 def precision_of(values: Floats, information: Floats) -> float:
     """The precision of what was estimated without a prior by these values, by empirical Bayes."""
-    alpha, away = 1.0, values - values.mean()
-    for _ in range(SETTLING):
-        alpha = prior_precision(away * information / (information + alpha), information, alpha)
+    alpha = 1.0
+    deviation = values - values.mean()
+    for _ in range(BAYES_STEPS):
+        shrunken = deviation * information / (information + alpha)  # about what a prior would make of them
+        alpha = prior_precision(shrunken, information, alpha)
     return alpha
 
 
 def precision_of_some(beta: Floats, information: Floats, alpha: float, fade: Floats) -> float:
     """The precision of those that a prior acts on, where all values were estimated under one of precision alpha."""
-    some = alpha
-    for _ in range(SETTLING):
-        values = beta * (information + alpha) / (information + some)  # about what they are under the other prior
-        some = prior_precision(values, information, some, fade)
-    return some
+    precision = alpha
+    for _ in range(BAYES_STEPS):
+        values = beta * (information + alpha) / (information + precision)  # about what they are under the other prior
+        precision = prior_precision(values, information, precision, fade)
+    return precision
 
 
 def check_strength(name: str, value: float, other: str = "") -> None:
     """Refuse a strength of regularization that is no number, or beyond what arithmetic can weigh against data."""
-    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
-        raise OptionError(f"`{name}` is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
+    if value != 0 and not LEAST_STRENGTH <= value <= MOST_STRENGTH:  # false for NaN too
+        limits = f"a number from {LEAST_STRENGTH:g} to {MOST_STRENGTH:g}"
+        raise OptionError(f"`{name}` is {value:g}; it can be {other}0, or {limits}.")
 
 
 def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
@@ -283,8 +308,8 @@ class LocationPrior:
 
     def spread(self, v: Floats, power: int = 2) -> Floats:
         """The covariance of the pull, times v; or P v, with the first power of the fading."""
-        weight, near = self.alpha * self.fade**power * self._per_other**2, self._near
-        return near.deviation((weight if v.ndim == 1 else weight[:, None]) * near.deviation(v))
+        weight = self.alpha * self.fade**power * self._per_other**2
+        return self._near.deviation(as_columns(weight, v) * self._near.deviation(v))
 
     @property
     def _near(self) -> Neighbors:
@@ -294,7 +319,7 @@ class LocationPrior:
     @property
     def _per_other(self) -> Floats:
         """1 / (1 - W_ii); 0 for items without neighbors."""
-        others = 1 - self.neighbors.own
+        others = 1 - self.neighbors.self_weight
         return np.divide(1.0, others, out=np.zeros(len(others)), where=others > 1e-9)
 
     def diagonal(self, power: int = 1) -> Floats:
@@ -303,9 +328,12 @@ class LocationPrior:
         That is sum_j G_ji^2 with G = sqrt(S) D^-1 L, by random signs: known to a quarter of itself, which is enough. Or
         that of the covariance of the pull, of items that others add to a little too large.
         """
-        own = self.fade * (self._per_other > 0)
-        both = self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(self.fade) * self._per_other))
-        return both if power == 1 else np.maximum(self.alpha * self.fade * own, both * self.fade)
+        fade_of_item = self.fade * (self._per_other > 0)
+        squares_of_column = self._near.mean_squares(np.sqrt(self.fade) * self._per_other)
+        penalty = self.alpha * np.maximum(fade_of_item, squares_of_column)
+        if power == 1:
+            return penalty
+        return np.maximum(self.alpha * self.fade * fade_of_item, penalty * self.fade)
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
@@ -325,10 +353,13 @@ def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Fl
 
     What the answers tell about a location is taken for the sum over its thresholds.
     """
-    told, ties = layout.mean(information) * layout.max_score, layout.mean(tied.astype(np.float64))
-    away = Prior(layout, None, 1.0, np.ones(layout.n_entries), True).deviation(beta)
-    own = fading(information, tied, precision_of(away, information))
-    return fading(told, ties > 0, precision_of(layout.mean(beta), told)), own
+    item_information = layout.mean(information) * layout.max_score
+    item_tied = layout.mean(tied.astype(np.float64)) > 0
+    location_precision = precision_of(layout.mean(beta), item_information)
+    prior_on_offsets = Prior(layout, location=None, alpha=1.0, fade=np.ones(layout.n_entries), estimated=True)
+    offset_precision = precision_of(prior_on_offsets.deviation(beta), information)
+    locations = fading(item_information, item_tied, location_precision)
+    return locations, fading(information, tied, offset_precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,14 +375,21 @@ class Prior:
     @property
     def precisions(self) -> Floats:
         """Of the locations and of the offsets, where there are any."""
-        return np.array(([self.location.alpha] if self.location else []) + ([] if self.layout.binary else [self.alpha]))
+        precisions = []
+        if self.location:
+            precisions.append(self.location.alpha)
+        if not self.layout.binary:
+            precisions.append(self.alpha)
+        return np.array(precisions)
 
     @property
     def counts(self) -> Floats:
         """How much the prior counts for each threshold, by its offset or by its location."""
-        if self.layout.binary and self.location:
+        if self.location is None:
+            return self.fade
+        if self.layout.binary:
             return self.location.fade
-        return self.fade if self.location is None else np.maximum(self.fade, self.location.fade[self.layout.item])
+        return np.maximum(self.fade, self.location.fade[self.layout.item])
 
     @cached_property
     def average(self) -> sparse.csr_array:
@@ -365,15 +403,17 @@ class Prior:
     def _alike(self) -> tuple[sparse.csr_array, Ints]:
         """(Thresholds of the same level of items with as many) x thresholds: their mean, times rho; which each is."""
         layout = self.layout
-        own = layout.max_score[layout.item] * (layout.widest + 1) + layout.level
-        _, code, count = np.unique(own, return_inverse=True, return_counts=True)
+        length_and_place = layout.max_score[layout.item] * (layout.widest + 1) + layout.level
+        _, code, count = np.unique(length_and_place, return_inverse=True, return_counts=True)
+        # Of n items alike, and one more whose offset is 0, the mean is the sum over n + 1.
         entries = (1 / (count[code] + 1.0), (code, np.arange(layout.n_entries)))
         return sparse.csr_array(entries, shape=(len(count), layout.n_entries)), code
 
     def deviation(self, v: Floats) -> Floats:
         """Q v, for one vector or for the columns of a matrix; Q is symmetric."""
-        t, (alike, code) = v - (self.average @ v)[self.layout.item], self._alike
-        return t - (alike @ t)[code]
+        alike, code = self._alike
+        offset = v - (self.average @ v)[self.layout.item]
+        return offset - (alike @ offset)[code]
 
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v."""
@@ -384,15 +424,20 @@ class Prior:
         if self.layout.binary and self.location:
             return self.location.spread(v, power)
         weight = self.alpha * self.fade**power
-        offsets = self.deviation((weight if v.ndim == 1 else weight[:, None]) * self.deviation(v))
-        return offsets + (self.average.T @ self.location.spread(self.average @ v, power) if self.location else 0.0)
+        product = self.deviation(as_columns(weight, v) * self.deviation(v))
+        if self.location:
+            product = product + self.average.T @ self.location.spread(self.average @ v, power)
+        return product
 
     def within(self, power: int = 1) -> Floats:
         """Of the penalty's matrix, the part of each item, levels x levels; or of the covariance of the pull."""
-        diagonal = self.location.diagonal(power) if self.location else np.zeros(self.layout.n_items)
+        diagonal = np.zeros(self.layout.n_items)
+        if self.location:
+            diagonal = self.location.diagonal(power)
         return self._blocks(diagonal, self.fade**power)
 
     def _blocks(self, diagonal: Floats, fade: Floats) -> Floats:
+        """Each item's block, from the diagonal of the locations' part and the fading of the offsets' part."""
         layout = self.layout
         if layout.binary:
             return diagonal[:, None, None]
@@ -410,88 +455,133 @@ class Prior:
         acts = self.fade > 0
         fade = self.fade[acts]
         q = self.deviation(np.eye(self.layout.n_entries)[:, acts])  # columns of a symmetric matrix
-        penalty, pull = (self.alpha * (q * power) @ q.T for power in (fade, fade**2))
+        penalty = self.alpha * (q * fade) @ q.T
+        pull = self.alpha * (q * fade**2) @ q.T
         if self.location is None:
             return penalty, pull
         a = self.average
-        own, its_pull = self.location.dense()
-        return penalty + a.T @ (a.T @ own.T).T, pull + a.T @ (a.T @ its_pull.T).T
+        location_penalty, location_pull = self.location.dense()
+        penalty = penalty + a.T @ (a.T @ location_penalty.T).T
+        pull = pull + a.T @ (a.T @ location_pull.T).T
+        return penalty, pull
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
         if self.layout.binary and self.location:
             return self.location.draw(noise, columns)
         normal = noise.standard_normal((self.layout.n_entries, columns))
-        offsets = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
-        return offsets + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
+        pull = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
+        if self.location:
+            pull = pull + self.average.T @ self.location.draw(noise, columns)
+        return pull
 
-    def renewed(self, beta: Floats, own: Floats, share: Floats) -> Prior:
+    def renewed(self, beta: Floats, item_blocks: Floats, share: Floats) -> Prior:
         """With the precisions that the deviations at these thresholds speak for (one step of empirical Bayes).
 
-        `own` are the items' blocks of the information, `share` is the share of people who pass each threshold.
+        `item_blocks` are the items' blocks of the information, `share` is the share of people who pass each threshold.
         """
         if self.layout.binary and self.location:
             deviation = self.location.deviation(beta)
-            alpha = renewed_precision(deviation, own[:, 0, 0], share, self.location.alpha, self.location.fade)
+            information = item_blocks[:, 0, 0]
+            alpha = renewed_precision(deviation, information, share, self.location.alpha, self.location.fade)
             return replace(self, location=replace(self.location, alpha=alpha))
-        return self._renewed_of_several(beta, own)
+        return self._renewed_of_several(beta, item_blocks)
 
-    def _renewed_of_several(self, beta: Floats, own: Floats) -> Prior:
+    def _renewed_of_several(self, beta: Floats, item_blocks: Floats) -> Prior:
         """The same where items have several thresholds: one precision for locations, one for offsets."""
-        layout, location = self.layout, self.location
-        alpha = location.alpha if location else 0.0
-        inside = layout.table(np.ones(layout.n_entries), 0.0)
-        full = self._blocks(np.full(layout.n_items, alpha), np.ones(layout.n_entries))
-        known = np.linalg.inv(own + full + np.eye(layout.widest) * (1 - inside)[:, None, :])
-        known = known * inside[:, :, None] * inside[:, None, :]
-        around = known.sum(axis=(1, 2)) / layout.max_score**2  # variance of the location
-        trace = np.einsum("ikk->i", known) - around * layout.max_score  # of the offsets
-        told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
+        layout = self.layout
+        location = self.location
+        location_alpha = location.alpha if location else 0.0
+        location_variance, offset_trace = self._posterior_variances(item_blocks, location_alpha)
+        information = np.maximum(1 / np.maximum(location_variance, 1e-12) - location_alpha, 0.0)
         if location:
             d = location.deviation(self.average @ beta)
-            certain = np.sum(location.fade * np.clip(1 - alpha * around, 0.0, 1.0))
+            determined = np.sum(location.fade * np.clip(1 - location_alpha * location_variance, 0.0, 1.0))
             squares = np.sum(location.fade * d**2)
-            location = replace(location, alpha=precision_step(certain, squares, least_precision(d, told)))
+            location = replace(location, alpha=precision_step(determined, squares, least_precision(d, information)))
         # Nobody is given items by how their thresholds lie around them: all thresholds tell how far offsets spread.
-        t = self.deviation(beta)
+        offset_deviation = self.deviation(beta)
         degrees = (layout.max_score - 1).astype(float)
-        certain = np.sum(np.clip(degrees - self.alpha * trace, 0.0, degrees))
-        least = least_precision(t, told[layout.item])
-        return replace(self, location=location, alpha=precision_step(certain, np.sum(t**2), least))
+        determined = np.sum(np.clip(degrees - self.alpha * offset_trace, 0.0, degrees))
+        least = least_precision(offset_deviation, information[layout.item])
+        alpha = precision_step(determined, np.sum(offset_deviation**2), least)
+        return replace(self, location=location, alpha=alpha)
+
+    def _posterior_variances(self, item_blocks: Floats, location_alpha: float) -> tuple[Floats, Floats]:
+        """Of each item, the variance of its location, and the sum of the variances of its offsets, under data and
+        prior."""
+        layout = self.layout
+        inside = layout.table(np.ones(layout.n_entries), 0.0)
+        prior_blocks = self._blocks(np.full(layout.n_items, location_alpha), np.ones(layout.n_entries))
+        padding = np.eye(layout.widest) * (1 - inside)[:, None, :]  # ones where an item has no more thresholds
+        covariance = np.linalg.inv(item_blocks + prior_blocks + padding)
+        covariance = covariance * inside[:, :, None] * inside[:, None, :]
+        location_variance = covariance.sum(axis=(1, 2)) / layout.max_score**2
+        offset_trace = np.einsum("ikk->i", covariance) - location_variance * layout.max_score
+        return location_variance, offset_trace
 
 
-def acted(
+def with_effect(
     plan: Regularization,
     prior: Prior,
     labels: NDArray[Any],
     acts: Mask,
-    own: Mask,
+    finite_without: Mask,
     step: Floats,
     counts: tuple[Floats, Floats],
 ) -> Regularization:
     """The plan with what its prior did to the items of these labels.
 
-    `acts` is what it acts on, `own` what has a finite estimate without it, `step` where Newton's method leads without
-    it, threshold by threshold; `counts` are answers of the lower and of the higher kind. The step is too short for one
-    far out. So all its people are taken for of one ability: with the share q of the higher kind, and p where the prior
-    holds it, the step is (p - q) / (p (1 - p)), which gives p, and the way is logit p - logit q, to 15%.
+    `acts` is what it acts on, `finite_without` what has a finite estimate without it, `step` where Newton's method
+    leads without it, threshold by threshold; `counts` are responses of the lower and of the higher kind.
     """
-    (low, high), layout, near = counts, prior.layout, prior.location
-    there = np.flatnonzero(acts & own & (low > 0) & (high > 0))
-    alpha, items = near.alpha if near else 0.0, int(acts.sum())
-    did: dict[str, Any] = {"alpha": alpha, "sd": float(alpha and alpha**-0.5), "items": items, "of": len(acts)}
-    did["alone"] = items - len(there)
+    layout = prior.layout
+    location = prior.location
+    low, high = counts
+    comparable = np.flatnonzero(acts & finite_without & (low > 0) & (high > 0))
+    n_acted_on = int(acts.sum())
+    plan = replace(plan, items=n_acted_on, of=len(acts), alone=n_acted_on - len(comparable), alpha=0.0, sd=0.0)
+    if location:
+        plan = replace(plan, alpha=location.alpha, sd=precision_to_sd(location.alpha))
     if prior.alpha:
-        located = len(np.unique(layout.item[acts & (near.fade[layout.item] > 0)])) if near else 0
-        did |= {"offsets": prior.alpha, "offset_sd": float(prior.alpha**-0.5), "located": located}
-    if len(there):
-        q, s = high[there] / (low + high)[there], np.where(np.abs(step[there]) < 1e-6, 1e-6, step[there])
-        p = (s - 1 + np.sqrt((1 - s) ** 2 + 4 * s * q)) / (2 * s)
-        shift = np.abs(np.log(p / (1 - p)) - np.log(q / (1 - q)))
-        most = there[np.argmax(shift)]
-        item = layout.item[most]
-        label = labels.item(item)
-        name = f"item {label!r}" if isinstance(label, str) else f"item {label}"
-        several = f"threshold {layout.level[most]} of {name}"
-        did |= {"shift": float(shift.max()), "moved": several if layout.max_score[item] > 1 else name}
-    return replace(plan, **did)
+        located = 0
+        if location:
+            located = len(np.unique(layout.item[acts & (location.fade[layout.item] > 0)]))
+        plan = replace(plan, offsets=prior.alpha, offset_sd=precision_to_sd(prior.alpha), located=located)
+    if len(comparable):
+        share = high[comparable] / (low + high)[comparable]
+        shift = shift_by_prior(step[comparable], share)
+        most_moved = comparable[np.argmax(shift)]
+        plan = replace(plan, shift=float(shift.max()), moved=_threshold_in_words(layout, labels, most_moved))
+    return plan
+
+
+def precision_to_sd(precision: float) -> float:
+    """The standard deviation; 0 where there is no prior."""
+    if precision == 0:
+        return 0.0
+    return float(precision**-0.5)
+
+
+def shift_by_prior(step: Floats, share: Floats) -> Floats:
+    """About how far the prior moved thresholds, in logits, from Newton's step without it and the share that passed.
+
+    The step alone is too short for a threshold far out. So all its people are taken for of one ability: with the share
+    q of the higher kind, and p where the prior holds it, the step is (p - q) / (p (1 - p)), which gives p, and the way
+    is logit p - logit q, to 15%.
+    """
+    q = share
+    s = np.where(np.abs(step) < 1e-6, 1e-6, step)
+    p = (s - 1 + np.sqrt((1 - s) ** 2 + 4 * s * q)) / (2 * s)
+    return np.abs(np.log(p / (1 - p)) - np.log(q / (1 - q)))
+
+
+def _threshold_in_words(layout: Thresholds, labels: NDArray[Any], threshold: int) -> str:
+    item = layout.item[threshold]
+    label = labels.item(item)
+    name = f"item {label}"
+    if isinstance(label, str):
+        name = f"item {label!r}"
+    if layout.max_score[item] > 1:
+        return f"threshold {layout.level[threshold]} of {name}"
+    return name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, TiedChain, Weighting, weighting_named
+from spectral_irt.chain.operator import PERSONS, Chain, ItemChain, MatrixChain, TiedChain, Weighting, weighting_named
 from spectral_irt.chain.prior import Regularization, prior_precision
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
@@ -29,21 +29,24 @@ from spectral_irt.text import listed, stopped
 if TYPE_CHECKING:
     from spectral_irt.chain.errors import Balance
 
-SMALL = 32  # up to here the explicit matrix costs no more than a few passes
-WINDOW = 5  # differences that Anderson's acceleration looks back on
-PATIENCE = 15  # passes before the measured contraction may call for the Arnoldi method
-SLOW = 0.7  # contraction above which it does
-ARNOLDI = 20  # basis vectors of the Arnoldi method
-LEAST_ROUNDS, MOST_ROUNDS = 2, 50
-ROUGH = 1e-4  # residual of solves whose result is only the start of the next
-STEADY = 0.15  # each round moves about this share of the one before, where data rule; under a strong prior more
-MANY = 100_000  # answers from which on a rough start saves memory
-SETTLED = 0.05  # rounds end when the next would move no item by more than this many standard errors
-WEAK = 0.9  # contraction above which a link is reported
-FEW_PEOPLE, THIN = 50, 0.97  # people below, contraction above which it is a warning: a grade that links forms is sound
-PASSES = 60
-ENOUGH = 0.5  # a decay faster than this, seen over a few passes, cannot hide a weak link
-MIXED = 0.05  # a side smaller than this share of the items is a few odd items, not a form
+ELIMINATION_ITEMS = 32  # up to here the explicit matrix costs no more than a few passes
+ANDERSON_WINDOW = 5  # differences that Anderson's acceleration looks back on
+ANDERSON_PATIENCE = 15  # passes before the measured contraction may call for the Arnoldi method
+SLOW_CONTRACTION = 0.7  # above which it does
+ARNOLDI_VECTORS = 20  # of its first basis
+LEAST_ROUNDS = 2  # of weights: the second moves nothing by a tenth of its standard error
+MOST_ROUNDS = 50
+ROUGH_RESIDUAL = 1e-4  # of solves whose result is only the start of the next
+USUAL_SHARE = 0.15  # of a round's move to that of the round before, where data rule; under a strong prior more
+LARGE_DATA = 100_000  # responses from which on single precision is worth its memory in a rough start
+SETTLED_MOVE = 0.05  # rounds end when the next would move no item by more than this many standard errors
+
+WEAK_CONTRACTION = 0.9  # above which a link is reported
+THIN_CONTRACTION = 0.97  # above which it is a warning ...
+FEW_LINKING_PERSONS = 50  # ... and below which: a grade that links forms is sound
+LINK_PASSES = 60  # that bring out the weakest link
+FAST_DECAY = 0.5  # seen over a few passes, cannot hide a weak link
+SMALLEST_SIDE = 0.05  # a side smaller than this share of the items is a few odd items, not a form
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,25 +69,27 @@ def stationary(
 ) -> Stationary:
     """Solve for the stationary distribution to the relative l1 residual `tol`; warn if that is not reached."""
     rates = chain.rates
-    if len(rates) <= SMALL:  # exactly; the matrix comes from one pass with many columns
+    if len(rates) <= ELIMINATION_ITEMS:  # exactly; the matrix comes from one pass with many columns
         y = chain.inflow(np.eye(len(rates))).T
         np.fill_diagonal(y, 0)
         pi = gth(y)
         residual = np.abs(pi @ y - pi * rates).sum() / (pi @ rates)
         second = np.sort(np.abs(np.linalg.eigvals(y / rates[:, None])))[-2]  # of the row-normalized chain
         return Stationary(pi, 1, float(residual), float(min(second, 1.0)), "elimination")
-    flow = rates.copy() if start is None else start * rates
-    found = _anderson(chain, flow / flow.sum(), tol, max_passes)
-    if found.residual > tol:
-        found = _arnoldi(chain, found, tol, max_passes)
-    if found.residual > tol:
+    flow = rates.copy()
+    if start is not None:
+        flow = start * rates
+    solution = _anderson(chain, flow / flow.sum(), tol, max_passes)
+    if solution.residual > tol:
+        solution = _arnoldi(chain, solution, tol, max_passes)
+    if solution.residual > tol:
         warnings.warn(
-            stopped("the chain", found.passes, "passes", "residual", found.residual, tol)
+            stopped("the chain", solution.passes, "passes", "residual", solution.residual, tol)
             + " Difficulties across weak links may be off.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return found
+    return solution
 
 
 def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Stationary:
@@ -93,7 +98,7 @@ def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Statio
     Distances are taken in the norm of a reversible chain, |r|^2 / x, in which the iteration is nearly symmetric.
     """
     rates = chain.rates
-    accelerate = Anderson(WINDOW, scale=1 / np.sqrt(flow))
+    accelerate = Anderson(ANDERSON_WINDOW, scale=1 / np.sqrt(flow))
     residual = np.inf
     passes = 0
     while passes < max_passes:
@@ -103,9 +108,11 @@ def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Statio
         if residual <= tol:
             break
         trial = accelerate.next(flow, image)
-        if passes > PATIENCE and _ritz(accelerate) > SLOW:
+        if passes > ANDERSON_PATIENCE and _ritz(accelerate) > SLOW_CONTRACTION:
             break
-        flow = trial / trial.sum() if accelerate.changes and trial.min() > 0 else image
+        flow = image
+        if accelerate.changes and trial.min() > 0:
+            flow = trial / trial.sum()
     pi = flow / rates
     return Stationary(pi / pi.sum(), passes, residual, _ritz(accelerate), "anderson")
 
@@ -115,31 +122,33 @@ def _ritz(history: Anderson) -> float:
     if not history.steps:
         return 0.0
     scale: Any = history.scale
-    s = np.stack(history.steps) * scale
-    image = s + np.stack(history.changes) * scale
-    norms = np.sqrt(np.sum(s**2, axis=1))[:, None]
-    s, image = s / norms, image / norms
-    size, vectors = np.linalg.eigh(inner(s, s))
-    kept = size > 1e-10 * size[-1]
-    basis = vectors[:, kept] / np.sqrt(size[kept])  # basis.T @ s has orthonormal rows
-    small = basis.T @ inner(s, image) @ basis
-    return float(min(np.abs(np.linalg.eigvals(small)).max(), 1.0))
+    steps = np.stack(history.steps) * scale
+    images = steps + np.stack(history.changes) * scale
+    norms = np.sqrt(np.sum(steps**2, axis=1))[:, None]
+    steps /= norms
+    images /= norms
+    size, vectors = np.linalg.eigh(inner(steps, steps))
+    independent = size > 1e-10 * size[-1]
+    basis = vectors[:, independent] / np.sqrt(size[independent])  # basis.T @ steps has orthonormal rows
+    projected = basis.T @ inner(steps, images) @ basis
+    return float(min(np.abs(np.linalg.eigvals(projected)).max(), 1.0))
 
 
-def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> Stationary:
+def _arnoldi(chain: Chain, start: Stationary, tol: float, max_passes: int) -> Stationary:
     """The dominant eigenvector of the row-normalized chain by the implicitly restarted Arnoldi method."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
-    rates, m = chain.rates, len(chain.rates)
-    passes = found.passes
+    rates = chain.rates
+    m = len(rates)
+    passes = start.passes
 
     def step(flow: Floats) -> Floats:
         nonlocal passes
         passes += 1
         return chain.inflow(flow.real.ravel() / rates)
 
-    best = found
-    size = ARNOLDI
+    best = start
+    size = ARNOLDI_VECTORS
     while passes < max_passes and best.residual > tol and size < m:
         operator = LinearOperator((m, m), matvec=step, dtype=np.float64)
         try:
@@ -198,7 +207,7 @@ class Rounds:
     rough: bool = False
     given: ItemChain | None = None
     data: ItemChain = field(init=False)
-    chain: Chain = field(init=False)
+    chain: MatrixChain = field(init=False)
 
     def solve(self) -> Stationary:
         """Solve until nothing moves any more, with ties and ability weights taken anew at the same difficulties.
@@ -206,27 +215,36 @@ class Rounds:
         To settle the ties within fixed ability weights would make items that live by the prior swing.
         """
         self.weighting = weighting_named(self.named)
-        if self.rough and self.weighting.moving and self.responses.n_responses > MANY:
+        if self.rough and self.weighting.moving and self.responses.n_responses > LARGE_DATA:
             self.weighting = replace(self.weighting, single=True)
-        self.beta, self.passes = np.zeros(self.responses.thresholds.n_entries), 0
+        self.beta = np.zeros(self.responses.thresholds.n_entries)
+        self.passes = 0
         self.current = PERSONS if self.weighting.moving else self.weighting
         self._prepare(self.current)
         if self.weighting.moving:
-            self._solve(ROUGH)  # where the first weights are taken
+            self._solve(ROUGH_RESIDUAL)  # where the first weights are taken
         elif self.plan.kind != "virtual item":
             return self._solve(self.tol)
-        move, (least, most) = np.inf, (1, 1) if self.rough else (LEAST_ROUNDS, MOST_ROUNDS)
+        if self.rough:
+            return self._rounds(least=1, most=1)
+        return self._rounds(least=LEAST_ROUNDS, most=MOST_ROUNDS)
+
+    def _rounds(self, *, least: int, most: int) -> Stationary:
+        """Rounds of weights and ties taken anew, until the next would move no item by much."""
+        move = np.inf
         for k in range(1, most + 1):
-            before, last_move = self.beta, move
+            beta_before = self.beta
+            last_move = move
             if self.weighting.moving:
                 self._prepare(self.weighting)
-            found = self._solve(self.tol if k >= least else ROUGH)
-            move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
-            # The next move is to this one about as this is to the last.
-            share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1
-            if k >= least and move * share < SETTLED:
+            solution = self._solve(self.tol if k >= least else ROUGH_RESIDUAL)
+            move = float(np.max(np.abs(self.beta - beta_before) * np.sqrt(self.information() + self.plan.alpha)))
+            share = 1.0  # of the next move to this one: about as this is to the last
+            if last_move > 0:
+                share = min(max(move / last_move, USUAL_SHARE), 1)
+            if k >= least and move * share < SETTLED_MOVE:
                 break
-        return found
+        return solution
 
     def _prepare(self, weighting: Weighting) -> None:
         """Make the chain under this weighting at the present difficulties."""
@@ -244,38 +262,44 @@ class Rounds:
 
     def _solve(self, tol: float) -> Stationary:
         """One solve; under a prior with the ties, and then the precision, taken at the present difficulties."""
-        chain, start = self.chain, np.exp(self.beta)  # their log has mean 0, so the virtual item is at 1
+        chain: Chain = self.chain
+        start = np.exp(self.beta)  # their log has mean 0, so the virtual item is at 1
         if self.plan.kind == "virtual item":
             tie = self.plan.alpha * self._unit() * self.current.tie(start)
-            chain, start = TiedChain(chain, tie), np.append(start, 1.0)
-        found = stationary(chain, start=start, tol=tol, max_passes=self.max_passes)
-        self.passes += found.passes
-        beta = np.log(found.pi[: len(self.beta)])
+            chain = TiedChain(chain, tie)
+            start = np.append(start, 1.0)
+        solution = stationary(chain, start=start, tol=tol, max_passes=self.max_passes)
+        self.passes += solution.passes
+        beta = np.log(solution.pi[: len(self.beta)])
         self.beta = beta - beta.mean()
         if self.plan.estimated:
             self.plan = replace(self.plan, alpha=prior_precision(self.beta, self.information(), self.plan.alpha))
-        self.tell(f"{self.current.name} weights: residual {found.residual:.0e} after {self.passes} passes")
-        return found
+        self.tell(f"{self.current.name} weights: residual {solution.residual:.0e} after {self.passes} passes")
+        return solution
 
     def information(self) -> Floats:
         """What the answers tell about each item, without the prior: what flows through it, or by the counts."""
-        return np.exp(self.beta) * self.data.rates if self.current.moving else self.rough_information
+        if self.current.moving:
+            return np.exp(self.beta) * self.data.rates
+        return self.rough_information
 
     def _unit(self) -> float:
         """Flow per information: the unit in which the prior's pull adds to the balance of an item."""
-        known = float(self.rough_information.sum())
-        if self.current.moving or known == 0:
+        information = float(self.rough_information.sum())
+        if self.current.moving or information == 0:
             return 1.0
-        return float(np.sum(np.exp(self.beta) * self.data.rates)) / known
+        return float(np.sum(np.exp(self.beta) * self.data.rates)) / information
 
     def balance(self) -> Balance:
         """The solved chain, ready for its standard errors."""
         from spectral_irt.chain.errors import Balance
 
-        precision = meat = np.zeros(len(self.beta))
+        precision = np.zeros(len(self.beta))
+        meat = np.zeros(len(self.beta))
         if self.plan.kind == "virtual item":
             pull = self._unit() * self.current.slope(self.beta)
-            precision, meat = self.plan.alpha * pull, self.plan.alpha * pull**2
+            precision = self.plan.alpha * pull
+            meat = self.plan.alpha * pull**2
         return Balance(self.data, self.chain, np.exp(self.beta), precision, meat, self.current.moving)
 
 
@@ -285,7 +309,9 @@ def linked_items(responses: Responses, mixed: bool = False) -> tuple[Ints, Mask]
     from scipy.sparse.csgraph import connected_components
 
     links = responses.entries.sum(_links, responses.thresholds, mixed)
-    return by_size(connected_components(links, directed=False)[1]), np.diff(sparse.csr_array(links).indptr) > 0
+    groups = by_size(connected_components(links, directed=False)[1])
+    answered = np.diff(sparse.csr_array(links).indptr) > 0
+    return groups, answered
 
 
 def by_size(groups: Ints) -> Ints:
@@ -297,61 +323,80 @@ def _links(block: Block, layout: Thresholds, mixed: bool) -> sparse.csr_array:
     """Items x items: an entry for each item that was answered and the first of its group, by people of this block."""
     from scipy.sparse.csgraph import connected_components
 
-    rows, m = rows_of(block, layout), layout.n_items
-    some = rows.take(np.flatnonzero(rows.informative if mixed else rows.counts > 1))
-    other = np.repeat(some.items[some.indptr[:-1]], some.counts)
-    graph = sparse.csr_array((np.ones(len(other), dtype=np.int32), (some.items, other)), shape=(m, m))
-    labels = connected_components(graph, directed=False)[1]
-    first, met = np.unique(labels, return_index=True)[1], np.unique(some.items)
-    return sparse.csr_array((np.ones(len(met), dtype=np.int32), (met, first[labels[met]])), shape=(m, m))
+    rows = rows_of(block, layout)
+    m = layout.n_items
+    links_items = rows.informative if mixed else rows.counts > 1
+    linking = rows.take(np.flatnonzero(links_items))
+    first_item_of_person = np.repeat(linking.items[linking.indptr[:-1]], linking.counts)
+    ones = np.ones(len(first_item_of_person), dtype=np.int32)
+    graph = sparse.csr_array((ones, (linking.items, first_item_of_person)), shape=(m, m))
+    group = connected_components(graph, directed=False)[1]
+    _, first_item_of_group = np.unique(group, return_index=True)
+    answered = np.unique(linking.items)
+    ones = np.ones(len(answered), dtype=np.int32)
+    return sparse.csr_array((ones, (answered, first_item_of_group[group[answered]])), shape=(m, m))
 
 
 def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
     """A finding that names the two sides of the weakest link, if it is weak; None otherwise.
 
-    The slowest error of the row-normalized chain is nearly constant on each side of it: a few passes bring it out of a
-    random start, its sign names the sides, and its rate of decay says how weak the link is. The items must be in one
-    strongly connected component (`Responses.largest_component`).
+    The items must be in one strongly connected component (`Responses.largest_component`).
     """
-    m = responses.n_items
-    if m < 4:
+    if responses.n_items < 4:
         return None
-    chain, of_items = ItemChain.under(responses, PERSONS), responses.thresholds
-    rates = of_items.sum(chain.rates)
+    link = _weakest_link(responses, seed)
+    if link is None:
+        return None
+    side, contraction = link
+    sides_of_thresholds = side[responses.thresholds.item].astype(np.int64)
+    n_linking = responses.entries.sum(across, sides_of_thresholds, True, responses.thresholds)
+    return _weak_link_finding(responses, side, n_linking, contraction)
+
+
+def _weakest_link(responses: Responses, seed: int) -> tuple[Mask, float] | None:
+    """On which side of the weakest link each item is, and its contraction; None where no link is weak.
+
+    The slowest error of the row-normalized chain is nearly constant on each side of it: a few passes bring it out of a
+    random start, its sign names the sides, and its rate of decay says how weak the link is.
+    """
+    chain = ItemChain.under(responses, PERSONS)
+    thresholds = responses.thresholds
+    rates = thresholds.sum(chain.rates)
 
     def inflow(flow: Floats) -> Floats:
         """Between items: what flows between all their thresholds."""
-        return of_items.sum(chain.inflow(flow[of_items.item]))
+        return thresholds.sum(chain.inflow(flow[thresholds.item]))
 
     rng = np.random.default_rng(seed)
     flow = rates / rates.sum()
-    error = rng.standard_normal(m) * np.sqrt(flow)
-    rate = 0.0
-    for k in range(PASSES):
+    error = rng.standard_normal(responses.n_items) * np.sqrt(flow)
+    contraction = 0.0
+    for k in range(LINK_PASSES):
         error -= flow * error.sum()
         error /= np.abs(error).sum()
         flow = inflow(flow / rates)  # goes along to its limit, so that the error is freed of it
         flow /= flow.sum()
-        moved = inflow(error / rates)
-        moved -= flow * moved.sum()
-        rate = float(np.abs(moved).sum() / np.abs(error).sum())
-        error = moved
-        if k >= 5 and rate < ENOUGH:
+        image = inflow(error / rates)
+        image -= flow * image.sum()
+        contraction = float(np.abs(image).sum() / np.abs(error).sum())
+        error = image
+        if k >= 5 and contraction < FAST_DECAY:
             return None
-    if rate <= WEAK:
-        return None
     side = error / flow > 0
-    if min(side.mean(), 1 - side.mean()) < MIXED:
+    smaller_share = min(side.mean(), 1 - side.mean())
+    if contraction <= WEAK_CONTRACTION or smaller_share < SMALLEST_SIDE:
         return None
-    links = responses.entries.sum(across, side[of_items.item].astype(np.int64), True, of_items)
-    one, other = responses.items[side], responses.items[~side]
-    few = links < FEW_PEOPLE or rate > THIN
-    return Finding(
-        "weak_links",
-        "warning" if few else "note",
-        f"{'Only ' if few else ''}{links:,} of {responses.n_persons:,} people link two groups of {len(one):,} and "
-        f"{len(other):,} items ({listed(one)} | {listed(other)}).",
-        "Differences between the groups are less sure than within them; the standard errors say how much."
-        + (" Add common items, or people who take several forms." if few else ""),
-        tuple((one if len(one) < len(other) else other).tolist()),
-    )
+    return side, contraction
+
+
+def _weak_link_finding(responses: Responses, side: Mask, n_linking: int, contraction: float) -> Finding:
+    first = responses.items[side]
+    second = responses.items[~side]
+    smaller = first if len(first) < len(second) else second
+    sides = f"{len(first):,} and {len(second):,} items ({listed(first)} | {listed(second)})"
+    sentence = f"{n_linking:,} of {responses.n_persons:,} people link two groups of {sides}."
+    remedy = "Differences between the groups are less sure than within them; the standard errors say how much."
+    if n_linking >= FEW_LINKING_PERSONS and contraction <= THIN_CONTRACTION:
+        return Finding("weak_links", "note", sentence, remedy, tuple(smaller.tolist()))
+    remedy += " Add common items, or people who take several forms."
+    return Finding("weak_links", "warning", f"Only {sentence}", remedy, tuple(smaller.tolist()))

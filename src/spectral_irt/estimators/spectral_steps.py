@@ -19,13 +19,13 @@ from spectral_irt.chain.prior import (
     LocationPrior,
     Prior,
     Regularization,
-    acted,
     check_regularization,
     enough_is_known,
     fading,
     fading_of_both,
     plan_prior,
     precision_of_some,
+    with_effect,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
 from spectral_irt.conditional.errors import (
@@ -287,7 +287,7 @@ def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: M
         step = without.roughly(prior @ found.beta)
     counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
     acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
-    return acted(plan, prior, rest.items, acts, own_estimate, step, counts)
+    return with_effect(plan, prior, rest.items, acts, own_estimate, step, counts)
 
 
 class Errors(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 
 from dense import dense_pairs, pair_weight
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.chain.prior import IMAGINARY, REACH, prior_precision, renewed_precision
+from spectral_irt.chain.prior import IMAGINARY_ITEMS, REACH, prior_precision, renewed_precision
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_steps import choose_method
 
@@ -94,7 +94,7 @@ def test_weak_links_are_found_whatever_the_categories(categories, refine):
 def test_with_much_information_the_precision_is_that_of_the_estimates():
     beta = np.random.default_rng(1).normal(0, 1.3, 500)
     found = prior_precision(beta, np.full(500, 1e9), 1.0)
-    assert found == pytest.approx((500 + IMAGINARY) / (np.sum(beta**2) + IMAGINARY), rel=1e-6)
+    assert found == pytest.approx((500 + IMAGINARY_ITEMS) / (np.sum(beta**2) + IMAGINARY_ITEMS), rel=1e-6)
     wide = np.random.default_rng(3).normal(0, 6, 400)  # a wider spread than any test has, and what bounds it
     assert prior_precision(wide, np.full(400, 10.0), 1 / 36) < 1.2 / 36
     assert prior_precision(wide, np.zeros(400), 1.0) == pytest.approx(1 / (1 + REACH**2))
@@ -113,7 +113,10 @@ def test_the_step_is_the_second_moment_of_the_posterior():
         q = 1 / (1 + np.exp(theta - mode))
         information = np.sum(q * (1 - q))
         # The step is (share + 2) / (mode^2 + 2) with share = 1 - alpha (E beta^2 - mode^2).
-        share = prior_precision(np.array([mode]), np.array([information]), 1.0) * (mode**2 + IMAGINARY) - IMAGINARY
+        share = (
+            prior_precision(np.array([mode]), np.array([information]), 1.0) * (mode**2 + IMAGINARY_ITEMS)
+            - IMAGINARY_ITEMS
+        )
         # The plain 1 / (information + 1) is up to 35% off.
         assert 1 - share == pytest.approx(density @ grid**2 - mode**2, rel=0.025)
 
@@ -129,7 +132,7 @@ def test_precision_is_learned_from_the_items_on_which_the_prior_acts():
     alpha = 0.4
     found = renewed_precision(d, information, share, alpha, fade)
     grid = np.linspace(-8, 8, 4001)
-    certain, squares = IMAGINARY, IMAGINARY
+    certain, squares = IMAGINARY_ITEMS, IMAGINARY_ITEMS
     for k in range(4):
         p = share[k]
         n = information[k] / (p * (1 - p))

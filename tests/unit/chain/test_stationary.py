@@ -77,7 +77,7 @@ def test_thirty_linked_forms_in_at_most_400_passes():
 
 
 def test_giving_up_is_said(monkeypatch):
-    monkeypatch.setattr(module, "ARNOLDI", 10**6)
+    monkeypatch.setattr(module, "ARNOLDI_VECTORS", 10**6)
     y = line(groups=12, size=8, link=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ passes at residual"):
         stationary(PairChain(y), tol=1e-14, max_passes=20)

@@ -87,7 +87,7 @@ def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytes
     assert responses.n_responses > newton.QUICK_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
     monkeypatch.setattr("spectral_irt.conditional.exact.SINGLE", DOUBLE)
-    monkeypatch.setattr("spectral_irt.chain.stationary.MANY", 10**9)
+    monkeypatch.setattr("spectral_irt.chain.stationary.LARGE_DATA", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
     assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < newton.ALLOWED / 10
     assert np.allclose(single.se_, double.se_, rtol=1e-5)
