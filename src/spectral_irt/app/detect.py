@@ -60,14 +60,16 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     from spectral_irt.reading import ReadOptions, scoring_of
     from spectral_irt.reading.columns import Long, find_layout
     from spectral_irt.reading.formats import open_table
+    from spectral_irt.reading.key_row import without_key_rows
 
-    table = open_table(file)
+    table = open_table(file).without_second_header()
     how = ReadOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
         key, _, sheet = (asked.get("key") or "").rpartition("#")  # of the workbook itself
         scoring = scoring_of(key=key, key_sheet=sheet) if key else scoring_of(key=sheet or None)
-        layout = find_layout(table, replace(how, scoring=scoring), every_row=True)
+        (table,), how = without_key_rows([table], replace(how, scoring=scoring))
+        layout = find_layout(table, how, every_row=True)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
         error = for_shell(str(problem))

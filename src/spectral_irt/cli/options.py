@@ -224,6 +224,11 @@ class Reading:
         parse=_blanks,
     )
     correct: list[str] = scoring("VALUE", "This answer is right, every other wrong; repeatable.", default=[])
+    exact_case: bool = scoring(
+        "",
+        "Tell upper and lower case apart in answers and key; by default d, D and the full-width letter are one option.",
+        default=False,
+    )
     threshold: float | None = scoring(
         "NUMBER", "Values above this number are right, the others wrong.", parse=_threshold
     )

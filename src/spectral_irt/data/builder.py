@@ -42,7 +42,7 @@ from spectral_irt.numerics import counting_sort
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.categories import AnswerKey, Used
+    from spectral_irt.data.categories import AnswerKey, OneSpelling, Used
     from spectral_irt.data.scoring import Values
     from spectral_irt.data.value_check import ValueCheck
 
@@ -62,10 +62,13 @@ class ResponsesBuilder:
         self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
         self.check: ValueCheck | None = None  # where there is something to take note of
         self._key: AnswerKey | None = None
-        if scoring.key is not None:
-            from spectral_irt.data.categories import AnswerKey  # which only data with a key need
+        self._spelling: OneSpelling | None = None
+        if scoring.compares_text:
+            from spectral_irt.data.categories import AnswerKey, OneSpelling  # which only raw answers need
 
-            self._key = AnswerKey(scoring.key)
+            self._spelling = OneSpelling(scoring)
+            if scoring.key is not None:
+                self._key = AnswerKey(scoring.key, self._spelling)
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
@@ -98,6 +101,8 @@ class ResponsesBuilder:
             person, item, when = person[answered], item[answered], None if when is None else when[answered]
         person = person.astype(np.int32, copy=False)
         options = None
+        if self._spelling is not None:
+            answers = self._spelling.of_each(answers)
         if self._key is None:
             category = self.scoring.category(answers)
         else:
@@ -160,6 +165,8 @@ class ResponsesBuilder:
         notes: tuple[Finding, ...] = ()
         if self._key is not None:
             raw, notes = self._key.known(labels)
+        if self._spelling is not None:
+            notes += self._spelling.findings()
         if self._blanks is not None:
             omitted_or_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
             blanks = dict(zip(labels, omitted_or_not_reached, strict=False))

@@ -4,9 +4,11 @@ before they were scored: the options that were chosen with an answer key."""
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from spectral_irt.data.block import Codes, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, plain_label, positions, spellings
 from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring, several
 from spectral_irt.errors import Finding, OptionError, ResponseValueError
-from spectral_irt.text import count, count_are, listed
+from spectral_irt.text import count, count_are, first_of, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,6 +49,81 @@ def checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
 def folded(text: str) -> str:
     """An option without capitals and width: "d", "D" and the full-width "Ｄ" are one."""
     return unicodedata.normalize("NFKC", text).strip().casefold()
+
+
+MOST_SPELLINGS = 100_000  # different answers that are compared; people's own words may be without end
+
+
+class OneSpelling:
+    """Options in one spelling, whatever their case and width; that of the key, or of the right answers, if they are
+    there. It counts what was written in another way."""
+
+    def __init__(self, scoring: Scoring) -> None:
+        key = scoring.key or {}
+        self._scored_apart = next((item for item, options in key.items() if _scores_differ_by_case(options)), None)
+        self._is_exact = scoring.exact_case or self._scored_apart is not None
+        self._spelling: dict[str, str] = {}  # by what is left without case and width
+        self._others: Counter[str] = Counter()  # how often each other spelling was met
+        right = [text for options in key.values() for text in options]
+        for text in (*right, *(scoring.correct or ())):
+            self.of(text)
+        self._known = frozenset(self._spelling.values())
+
+    def of(self, text: str) -> str:
+        if self._is_exact:
+            return text
+        plain = folded(text)
+        if plain not in self._spelling and len(self._spelling) < MOST_SPELLINGS:
+            self._spelling[plain] = text
+        return self._spelling.get(plain, text)
+
+    def of_each(self, answers: Any) -> Any:
+        """These answers, a polars Series of text, every option in its one spelling."""
+        if self._is_exact:
+            return answers
+        texts = answers.unique(maintain_order=True).to_list()
+        times = answers.unique_counts().to_list()
+        changed: dict[str, str] = {}
+        for text, n in zip(texts, times, strict=True):
+            spelling = self.of(text)
+            if spelling != text:
+                changed[text] = spelling
+            # Of an option that is in no key the most usual spelling is shown, so that all of its spellings count.
+            if spelling != text or text not in self._known:
+                self._others[text] += n
+        return answers.replace(changed) if changed else answers
+
+    def shown(self, text: str) -> str:
+        """The spelling to show: the known one, or the most usual."""
+        return text if self._is_exact or text in self._known else self._usual.get(folded(text), text)
+
+    @cached_property
+    def _usual(self) -> dict[str, str]:
+        """The most usual spelling of each option, when all answers were seen."""
+        usual: dict[str, str] = {}
+        for text, _ in self._others.most_common():
+            usual.setdefault(folded(text), text)
+        return usual | {folded(text): text for text in self._known}
+
+    def findings(self) -> tuple[Finding, ...]:
+        if self._scored_apart is not None:
+            sentence = f"The key tells upper and lower case apart (item {listed([self._scored_apart])})"
+            return (Finding("case_matters", "note", f"{sentence}, so all answers are compared as they are written."),)
+        changed = {text: n for text, n in self._others.items() if self._usual.get(folded(text), text) != text}
+        number = sum(changed.values())
+        if not number:
+            return ()
+        pairs = [f"{text!r} as {self._usual[folded(text)]!r}" for text in changed]
+        were = "was" if number == 1 else "were"
+        sentence = f"{count(number, 'answer')} {were} compared without regard to case and width: {first_of(pairs)}."
+        remedy = "If these are different options, say `exact_case=True`."
+        return (Finding("letters_alike", "note", sentence, remedy, number=number),)
+
+
+def _scores_differ_by_case(options: Mapping[str, int]) -> bool:
+    """Whether an item has two options that differ in case or width only, and in their scores."""
+    scores: dict[str, int] = {}
+    return any(scores.setdefault(folded(text), score) != score for text, score in options.items())
 
 
 def recoding(labels: Any) -> dict[str, int]:
@@ -270,8 +347,9 @@ class AnswerKey:
     """Scores answers by a key, which has for every item its options and their scores; and codes wrong options, in the
     order in which they turn up, and counts how often each did."""
 
-    def __init__(self, key: Mapping[Any, dict[str, int]]) -> None:
-        self.key = key
+    def __init__(self, key: Mapping[Any, dict[str, int]], spelling: OneSpelling) -> None:
+        self.key = {item: {spelling.of(text): score for text, score in own.items()} for item, own in key.items()}
+        self._spelling = spelling
         # By the code of the item: one option and its score after the other, null where an item has no more of them;
         # and the highest score.
         self._options: list[pl.Series] = []
@@ -338,7 +416,7 @@ class AnswerKey:
         return RawAnswers(self._texts(), key), found
 
     def _texts(self) -> tuple[str, ...]:
-        texts = [BLANK_TEXT, KEY_TEXT, *self._code]
+        texts = [BLANK_TEXT, KEY_TEXT, *map(self._spelling.shown, self._code)]
         if self._counts[OTHER]:
             texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
         return tuple(texts)
@@ -346,17 +424,17 @@ class AnswerKey:
     def _findings(self, scored: Iterable[str]) -> tuple[Finding, ...]:
         """Options that count as wrong and were perhaps not meant to be; `scored` are those of the key."""
         right = set(scored)
-        folded = {text.casefold(): text for text in right}
+        in_key = {folded(text): text for text in right}
         foreign = [text for text in self._code if text not in right]
-        alike = [text for text in foreign if text.casefold() in folded]
+        alike = [text for text in foreign if folded(text) in in_key]
         codes = [text for text in foreign if text in SUSPECTS and text not in alike]
         found = []
         if alike:
-            meant = listed([folded[text.casefold()] for text in alike])
+            meant = listed([in_key[folded(text)] for text in alike])
             number = self._times(alike)
             how = f"except for upper or lower case: {listed(alike)} instead of {meant}"
             said = f"{count_are(number, 'answer')} in the key {how}. That counts as wrong."
-            remedy = "If these are the same options, write them alike, in the answers or in the key."
+            remedy = "If these are the same options, leave out `exact_case=True`, or write them alike."
             found.append(Finding("spelled_unlike_key", "warning", said, remedy, number=number))
         if codes:
             number = self._times(codes)

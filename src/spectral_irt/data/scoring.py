@@ -66,6 +66,7 @@ class Scoring:
     span: tuple[int, int] | None = None
     unused: str = "collapse"
     groups: Any = None
+    exact_case: bool = False
     # Answers are compared with right ones, so any value is an answer; otherwise answers are numbers.
     compares_text: bool = field(init=False)
     expects_01: bool = field(init=False)
@@ -120,9 +121,21 @@ class Scoring:
             highest = max((score for one in self.key.values() for score in one.values()), default=1)
         text = self.key is not None or self.correct is not None
         # Labels were compared as they are, so that none of them is a number.
+        if text and not self.exact_case:
+            vars(self).update(missing=self._missing_in_either_case())
         codes = tuple(_as_numbers(self.missing)) if self.missing and self.recode is None else ()
         vars(self).update(compares_text=text, expects_01=not (self.ordered or text or self.threshold is not None))
         vars(self).update(highest=highest, bits=highest.bit_length(), codes=codes)
+
+    def _missing_in_either_case(self) -> tuple[str, ...]:
+        """Codes for missing answers, compared as options are; but for those that are in the key in another case."""
+        right = {text.lower() for options in (self.key or {}).values() for text in options}
+        right |= {text.lower() for text in self.correct or ()}
+        codes: dict[str, None] = {}
+        for code in self.missing:
+            spellings_of_code = (code,) if code.lower() in right else (code, code.lower(), code.upper())
+            codes |= dict.fromkeys(spellings_of_code)
+        return tuple(codes)
 
     def clean(self, values: Values) -> tuple[Values, Ints | None, Bools | None]:
         """The answers among raw values; which of the values they are, positions, or None for all of them; and which are

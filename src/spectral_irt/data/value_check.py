@@ -100,7 +100,8 @@ class ValueCheck:
             options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
             said = f"the key holds {listed(options)}"
         what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
-        raise OptionError(f"{what} Check the spelling, capitals included.")
+        capitals = ", capitals included" if self.scoring.exact_case else ""
+        raise OptionError(f"{what} Check the spelling{capitals}.")
 
 
 def _expected(scoring: Scoring) -> str:

@@ -79,6 +79,7 @@ def read(
     missing: Any = (),
     key: Key | None = None,
     correct: Any = None,
+    exact_case: bool = False,
     threshold: float | None = None,
     omitted: Blank = "missing",
     not_reached: Blank = "missing",
@@ -137,6 +138,10 @@ def read(
         a key is given and the row has another, it is an error.
     correct : value or values, optional
         The right answers, whatever the item.
+    exact_case : bool
+        With a key or right answers, tell upper and lower case and full-width letters apart. By default "d", "D" and
+        "Ｄ" are one option, and a finding counts the answers that were written in another way; they are told apart
+        where the key itself gives "d" and "D" of an item different scores.
     threshold : float, optional
         Values above it are right, the others wrong.
     omitted, not_reached : "missing" or "wrong"
@@ -220,6 +225,7 @@ def read(
 
         engine = connect(client)
     said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold}
+    said["exact_case"] = exact_case
     said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)

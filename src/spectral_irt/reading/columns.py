@@ -37,6 +37,11 @@ ID_NAMES = frozenset({
     "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
     "index", "unnamed0", "code",
 })
+# Columns that number the rows; a column of names beside them labels the people.
+NUMBER_NAMES = frozenset({
+    "nr", "no", "num", "number", "n", "#", "№", "lfd", "lfdnr", "lfnr", "sno", "srno", "slno", "rollno", "rownr",
+    "rowno", "pos", "lp",
+})
 RESPONSE_NAMES = frozenset({
     "response", "responses", "resp", "correct", "iscorrect", "correctness", "score", "scores", "answer", "answers",
     "rating", "ratings", "value", "values", "result", "outcome", "mark", "grade",
@@ -209,6 +214,8 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
         if options.orient == "persons":
             _check_orientation(table, label)
     columns = sorted(set(range(len(table.columns) - table.n_added)) - ignored - {label})
+    if columns and label != columns[0] and not options.items and _numbers_rows(table, columns[0]):
+        columns = columns[1:]
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
     if not columns:
@@ -227,7 +234,9 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
 
 
 def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:
-    """The first column, if it labels the rows; columns that are not items do not count as the first."""
+    """The first column, if it labels the rows; columns that are not items do not count as the first, and one that
+    numbers the rows labels them only where no names are beside it, or where two have the same."""
+    numbers: int | None = None
     meant = named(options.items, table.columns) if options.items else [False] * len(table.columns)
     items_of_key = set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
@@ -235,11 +244,24 @@ def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int 
             continue
         is_item = meant[k] or str(name) in items_of_key
         if not is_item and (plain(name) in PERSON_NAMES or _labels_rows(table, k)):
-            return k
+            names = table.head(k).drop_nulls()
+            return k if numbers is None or names.n_unique() == len(names) else numbers
+        if k == 0 and not is_item and options.orient == "persons" and _numbers_rows(table, k):
+            numbers = k
+            continue
         passed = not meant[k] if options.items else says_attribute(name) and not is_item
         if options.orient == "items" or not passed:
-            return None
-    return None
+            return numbers
+    return numbers
+
+
+def _numbers_rows(table: Table, position: int) -> bool:
+    """Whether a column numbers the rows, by its name and by whole numbers of which none comes twice."""
+    if plain(table.columns[position]) not in NUMBER_NAMES:
+        return False
+    texts = one_spelling(table.head(position)).drop_nulls()
+    whole = texts.cast(pl.Int64, strict=False)
+    return len(texts) > 1 and whole.null_count() == 0 and whole.n_unique() == len(whole)
 
 
 def _labels_rows(table: Table, position: int) -> bool:

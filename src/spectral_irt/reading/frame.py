@@ -57,7 +57,7 @@ class Table:
     cells: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None  # whole rows in one column, where cheaper
     row_labels: pl.Series | None = None  # labels of the rows that are no column (the index of a pandas frame)
     rows_above: int = 0  # rows above the first one here that people count too: the header of a sheet, titles
-    row_left_out: int | None = None  # the number, from 0, of a row among the others that is no person: the answer key
+    rows_left_out: tuple[int, ...] = ()  # numbers, from 0 and increasing, of rows that are no persons: answer keys
     notes: tuple[Finding, ...] = ()  # on how the file was read
     n_added: int = 0  # of the columns, the last ones, stand in the names of folders; they are never items
     # Columns of which each value is an object of answers (JSON). Such a column gives a row for each answer, and the
@@ -73,8 +73,8 @@ class Table:
     def row_numbers(self, start: int, height: int) -> NDArray[Any]:
         """The numbers, as people count them, of so many rows."""
         numbers = self.rows_above + np.arange(start + 1, start + height + 1)
-        if self.row_left_out is not None:
-            numbers[numbers > self.rows_above + self.row_left_out] += 1
+        for row in self.rows_left_out:
+            numbers[numbers > self.rows_above + row] += 1
         return numbers
 
     def where(self, column: int) -> str:

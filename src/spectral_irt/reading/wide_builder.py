@@ -26,9 +26,15 @@ from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, state_of
-from spectral_irt.reading.frame import WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
+from spectral_irt.reading.frame import HEAD_ROWS, WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
 from spectral_irt.reading.item_columns import check_named, findings
-from spectral_irt.reading.key_row import DifferentKeys, without_key_rows
+from spectral_irt.reading.key_row import (
+    DifferentKeys,
+    ends_with_key,
+    first_row_like_key,
+    is_key_label,
+    without_key_rows,
+)
 from spectral_irt.reading.side_tables import PersonColumns, read_key
 from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
@@ -120,7 +126,26 @@ def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
         raise OptionError("`facets=` is for ratings, and `key=` for answers. Leave out one of them.")
     options = replace(options, ignore=(*options.ignore, *people, *facets))
     tables = list(map(Table.without_second_header, tables))
-    tables, options = without_key_rows(tables, options)
+    people_only, scored = without_key_rows(tables, options)
+    try:
+        responses = _by_layout(people_only, scored)
+        last_is_key = responses.n_persons > HEAD_ROWS and is_key_label(responses.persons[-1])
+    except ResponseValueError:
+        # Letters without a key: it may be the last row, which is looked for now.
+        if not any(map(ends_with_key, people_only)):
+            raise
+        last_is_key = True
+    if last_is_key:
+        responses = _by_layout(*without_key_rows(tables, options, to_the_end=True))
+    has_rows_of_people = options.orient == "persons" and isinstance(find_layout(people_only[0], scored), Wide)
+    if options.scoring.key is not None and has_rows_of_people:
+        responses = replace(responses, notes=(*responses.notes, *first_row_like_key(responses)))
+    return responses
+
+
+def _by_layout(tables: Sequence[Table], options: ReadOptions) -> Responses:
+    """Responses from tables of people, or of answers."""
+    facets = options.facets
     found = [(table, find_layout(table, options)) for table in tables]
     if facets:  # ratings are categories, whatever they look like; right and wrong where all are 0 and 1
         return _scored_tables([_with_facets(*one, facets) for one in found], options, options.scoring)

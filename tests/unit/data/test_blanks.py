@@ -132,7 +132,7 @@ def test_where_blanks_have_no_place_it_is_an_error(name, tmp_path):
 
 def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path):
     text = "id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n"
-    found = read_text(tmp_path, text, key={"q1": "A", "q2": " B", "q7": "C"})
+    found = read_text(tmp_path, text, key={"q1": "A", "q2": " B", "q7": "C"}, exact_case=True)
     said = notes(found)
     assert (
         "2 answers are in the key except for upper or lower case: 'b', 'a' instead of"

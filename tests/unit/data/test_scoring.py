@@ -148,7 +148,7 @@ def test_items_without_a_key_are_named(tmp_path):
         ("x,y,z\n1,2,3\n4,5,6\n", ReadError, "is not an answer key"),
         ("item,key\nq1,A\nq2,B\nq1,B\n", OptionError, "item 'q1' two right answers, 'A' and 'B'"),
         ("item,key,score\nq1,a,0\nq2,b,0\n", OptionError, "but no response agrees"),
-        ("item,key\nq1,a\nq2,c\n", OptionError, "the key holds 'a', 'c', but no response agrees"),
+        ("item,key\nq1,x\nq2,y\n", OptionError, "the key holds 'x', 'y', but no response agrees"),
     ],
 )
 def test_bad_keys(tmp_path, key, error, said):
@@ -160,7 +160,9 @@ def test_bad_keys(tmp_path, key, error, said):
 
 @pytest.mark.parametrize("correct", ["A", ["A", "b"], {"A"}, [" A "]])
 def test_correct_values(tmp_path, correct):
-    check(tmp_path, CHOICES, [[1, float("b" in correct)], [0, NAN], [0, 1]], correct=correct)
+    has_b = float("b" in correct)
+    check(tmp_path, CHOICES, [[1, has_b], [0, NAN], [0, 1]], correct=correct, exact_case=True)
+    check(tmp_path, CHOICES, [[1, has_b], [has_b, NAN], [0, 1]], correct=correct)  # of q1 the second answer is B
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,10 @@ def test_threshold_must_part_the_data(tmp_path, text, threshold, effect):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"correct": "a"}, r"`correct` is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals"),
+        (
+            {"correct": "a", "exact_case": True},
+            r"`correct` is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals",
+        ),
         ({"correct": []}, "names no value"),
         ({"correct": 1, "threshold": 2}, "`correct` and `threshold` are different ways"),
         ({"key": "nothing.csv", "threshold": 1}, "`key` and `threshold`"),
