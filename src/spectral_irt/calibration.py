@@ -320,6 +320,10 @@ class Calibration:
         """
         return make_table(self.item_columns(), self.frame_kind)
 
+    def items_named_by(self, code: str) -> list[Any]:
+        """The items that findings of this code name, in their order."""
+        return [label for finding in self.findings if finding.code == code for label in finding.items]
+
     def item_columns(self) -> Columns:
         difficulty, se = self.difficulty, self.se
         mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)

@@ -179,6 +179,31 @@ def test_anchors_from_a_bank_and_from_a_file(cli, lsat):
     assert "1 anchor is not in the data and does nothing: 'x'" in cli.ok("fit lsat.csv --anchors anchors.csv")
 
 
+def test_an_anchor_that_is_set_free(cli, lsat):
+    Path("anchors.csv").write_text("item,difficulty\nitem1,-1.3\nitem2,0.5\nitem3,2.4\nitem4,0.2\n")
+    first = cli.ok("fit lsat.csv --all -o held --anchors anchors.csv")
+    assert "displ." in first
+    assert "'item3' by -" in first
+    assert "--free item3" in first
+    places = ["held/items.csv", "held/item_fit.csv"]
+    displacement = record("held")["anchors"]["items"][2]["displacement"]
+    assert [numbers(read_csv(place), "displacement")[2] for place in places] == [displacement] * 2
+    assert "item3" in cli.ok("fit lsat.csv -o out --anchors anchors.csv --free item3,item4 --report report.html")
+    rows = read_csv("out/items.csv")
+    assert [row["status"] for row in rows] == ["anchored", "anchored", "ok", "ok", "ok"]
+    assert record()["input"]["free"] == record()["anchors"]["free"] == ["item3", "item4"]
+    assert "the anchors of &#39;item3&#39;, &#39;item4&#39; set free" in Path("report.html").read_text()
+    one = cli.ok("fit lsat.csv -o one --anchors anchors.csv --free item3")
+    assert "1 anchor was set free, as asked, and estimated: 'item3'." in one
+    alone = float(read_csv("one/items.csv")[2]["difficulty"])
+    assert alone - 2.4 == pytest.approx(displacement, abs=0.002)
+    cli.refused("fit lsat.csv --free item3", "--anchors")
+    cli.refused("fit lsat.csv --anchors anchors.csv --free item9", "--free names 'item9'")
+    cli.refused("fit lsat.csv --anchors anchors.csv --free item5", "'item5', no anchor and therefore free already")
+    cli.ok("fit lsat.csv --bank bank")
+    cli.refused("fit lsat.csv --anchors bank --bank bank --free item3", "another bank")
+
+
 def test_files_for_other_programs(cli, lsat):
     cli.ok("fit lsat.csv -o out --scale 500,100")
     for to, name in (("ifile", "i.csv"), ("pfile", "deep/p.txt"), ("catsim", "c.csv")):

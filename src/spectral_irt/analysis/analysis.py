@@ -128,8 +128,8 @@ class Analysis(AnalysisOfRatings):
         """The fit of every item as a table, and which items misfit.
 
         `item, n, infit, infit_z, outfit, outfit_z`, the same conditional on the scores (`infit_conditional, ...`),
-        `point_measure, point_measure_expected, exact_match, exact_match_expected, displacement,
-        displacement_conditional`, and the verdict `misfit`: "underfit", "overfit" or "".
+        `point_measure, point_measure_expected, exact_match, exact_match_expected`, with anchors `displacement,
+        displacement_se` of a fit in which the item is free, and the verdict `misfit`: "underfit", "overfit" or "".
 
         Mean squares are 1 when the item fits; above 1 answers are less predictable than the model says (underfit),
         below more (overfit). Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as

@@ -36,6 +36,7 @@ from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.calibration import Calibration, Scale
     from spectral_irt.inference.groups.dif import Differential
 
 PROGRAM = "spectral-irt"
@@ -178,10 +179,10 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
             tables["distractors"] = columns_of(study.distractors)
     if parts.groups and not study.facets:
         grouped = study._grouped(parts)
-        tables["dif"] = _contrasts(grouped)
+        tables["dif"] = _contrasts(grouped, scale)
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
-            tables["dif_thresholds"] = _contrasts(by_threshold, "by_threshold")
+            tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
     if parts.covariates is not None:
         tables["covariates"] = columns_of(study.item_covariates, parts.covariates)
     if parts.top is not None:
@@ -189,13 +190,18 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     return tables
 
 
-def _contrasts(grouped: Mapping[str, Differential], which: str = "contrasts") -> Columns:
-    """The rows of every grouping, with the column that it goes by."""
+def _contrasts(grouped: Mapping[str, Differential], scale: Scale, which: str = "contrasts") -> Columns:
+    """The rows of every grouping, with the column that it goes by, and the scale of report."""
     tables = [
         {"grouping": np.full(len(getattr(one, which)["item"]), name, dtype=object), **getattr(one, which)}
         for name, one in grouped.items()
     ]
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    if not scale.is_logits:
+        place = "threshold" if which == "by_threshold" else "difficulty"
+        columns["measure"] = scale.measure(columns[place])
+        columns["measure_reference"] = scale.measure(columns[f"{place}_reference"])
+    return columns
 
 
 def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
@@ -242,8 +248,20 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
         "facets": study._facet_record() if study.facets else None,
         "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
+        "anchors": anchors_record(calibration),
         "findings": list(map(finding_record, study.findings(parts))),
     }
+
+
+def anchors_record(calibration: Calibration) -> dict[str, Any] | None:
+    """The anchors of a calibration: how far each is off, and which were set free; None without any."""
+    if not calibration.anchored.any():
+        return None
+    columns = calibration.item_columns()
+    chosen = np.flatnonzero(calibration.anchored)[:NAMED_ITEMS]
+    names = [name for name in ("item", "displacement", "displacement_se") if name in columns]
+    free = calibration.items_named_by("freed_anchors")
+    return {"items": rows_of({name: columns[name][chosen] for name in names}), "free": free}
 
 
 def _found(study: Analysis, parts: Parts) -> dict[str, Any]:

@@ -77,9 +77,7 @@ def ifile(
     own, more = {**made.item_columns(), "score": made.score}, fit or {}
     status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in made.status], dtype=np.int64)
     status = np.where(made.anchored, ANCHORED, status)
-    displacement = [each.get("displacement", np.full(made.n_items, np.nan)) for each in (own, more)]
-    columns = {**more, **own, "displacement": np.where(np.isnan(displacement[0]), displacement[1], displacement[0])}
-    out = _file(columns, own["difficulty"], status, scale or made.scale)
+    out = _file({**more, **own}, own["difficulty"], status, scale or made.scale)
     out |= {name: np.full(made.n_items, code, dtype=object) for name, code in CODES.items()}
     return {**out, "NAME": np.array(readable(made.labels), dtype=object)}
 

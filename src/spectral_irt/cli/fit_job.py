@@ -93,6 +93,8 @@ class FitJob:
         output, report, facet = results.output, results.report, method.facet
         no_persons, no_fit = results.skip.get("persons") is False, results.skip.get("fit") is False
         (top, by), (sets, _), (ability, _) = results.rank, results.bootstrap, results.ability
+        free_without_anchors = results.free and results.anchors is None
+        free_in_the_bank = results.free and self._enlarged is not None
         beside = {
             "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
             "--clustered-by": method.clustered_by,
@@ -114,6 +116,12 @@ class FitJob:
         in_workbook = results.parquet and output is not None and is_workbook(output)
         return [
             (idle_seed, IDLE_SEED),
+            (free_without_anchors, "--free names anchors that are to be estimated; say which anchors with --anchors."),
+            (
+                free_in_the_bank,
+                "--free estimates items that the bank has at another difficulty; keep the new calibration as another "
+                "bank (--bank OTHER).",
+            ),
             (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cut[0] and no_persons, "--cut is about people; leave out --skip persons."),
@@ -172,7 +180,7 @@ class FitJob:
             return make_estimator("spectral", parameters, model)
         from spectral_irt.estimators.anchored import AnchoredRasch
 
-        return AnchoredRasch(self._enlarged or self.results.anchors, **parameters)
+        return AnchoredRasch(self._enlarged or self.results.anchors, free=self.results.free, **parameters)
 
     def read(self, progress: Progress) -> Responses:
         """The answers, with the columns about people that were asked for."""
@@ -244,6 +252,7 @@ class FitJob:
                 from spectral_irt.bank.anchors import anchored_to
 
                 responses, design["anchors"] = anchored_to(responses, results.anchors)
+                design["free"] = results.free
             with warnings.catch_warnings(record=True) as heard:
                 estimator.fit(responses, progress=progress.say, **design)
             study = estimator.analyse(
@@ -380,7 +389,7 @@ class FitJob:
         if results.output is not None and is_workbook(results.output):
             files = [results.output.name]
         more: dict[str, Any] = {"population_by": method.population_by, "clustered_by": method.clustered_by}
-        more |= {"weight": method.survey_weight, "anchors": results.anchors}
+        more |= {"weight": method.survey_weight, "anchors": results.anchors, "free": results.free or None}
         said = {**self.reading.given(self.files), "facets": method.facet, "people": self._columns()}
         if results.group_file is not None:
             (file, sheet), _ = results.group_file, said.pop("people")

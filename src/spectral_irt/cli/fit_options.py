@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from spectral_irt.cli.options import AskedScale, asked_scale, columns, method, people, results, with_sheet
+from spectral_irt.cli.options import AskedScale, asked_scale, columns, item_names, method, people, results, with_sheet
 from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
@@ -249,6 +249,12 @@ class Results(Abilities):
     anchors: str | None = method(
         "DIR|FILE",
         "Fix items at the difficulties of a bank or file. Columns: item, difficulty (or category, threshold).",
+    )
+    free: list[str] = method(
+        "ITEM,...",
+        "With --anchors: drop the anchors of these items, which stay in the test and are estimated; repeatable.",
+        default=[],
+        parse=item_names,
     )
     item_covariates: str | None = results(
         "FILE", "Properties of items, a column each: their effects on difficulty (LLTM), covariates.csv."

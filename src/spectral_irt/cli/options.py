@@ -139,7 +139,7 @@ def with_sheet(text: str) -> tuple[str, str | None]:
     return (file, sheet) if named else (text, None)
 
 
-def _names(texts: list[str]) -> list[str]:
+def item_names(texts: list[str]) -> list[str]:
     return ",".join(texts).split(",")
 
 
@@ -160,7 +160,7 @@ def _threshold(text: str) -> float:
 
 def _blanks(texts: list[str]) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for one in _names(texts):
+    for one in item_names(texts):
         kind, equals, value = one.partition("=")
         name = kind.strip().replace("-", "_")
         if equals and name == "not_presented":
@@ -237,7 +237,7 @@ class Reading:
         "LABEL,...", "Ordered answers from lowest to highest, as in 'never,rarely=seldom,often'; = joins categories."
     )
     reverse: list[str] = scoring(
-        "ITEM,...", "Items to reverse: their highest category becomes the lowest.", default=[], parse=_names
+        "ITEM,...", "Items to reverse: their highest category becomes the lowest.", default=[], parse=item_names
     )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from spectral_irt.conditional.newton import Likelihood, Newton
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, tied_to
-from spectral_irt.data.labels import Labels, label_array, positions
+from spectral_irt.data.labels import Labels, label_array, positions, text_of
+from spectral_irt.data.scoring import several
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, with_missing
 from spectral_irt.estimators.spectral_steps import TakingPart, options_of, spectral_fit
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import count_are, listed
+from spectral_irt.text import count, count_are, first_of, listed
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
@@ -54,6 +55,38 @@ class Anchors:
         layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
         beta = np.concatenate([*values, np.empty(0)])
         return cls(label_array(list(given)), beta, np.full(len(beta), np.nan), layout=layout)
+
+    def without(self, free: Sequence[Any], responses: Responses) -> tuple[Anchors, tuple[Finding, ...]]:
+        """The anchors but for the items that are to be `free`, and a note on these; an error for one that is no anchor
+        of the data."""
+        if not len(free):
+            return self, ()
+        place = positions(free, self.items)
+        in_data = positions(free, responses.items) >= 0
+        unknown = [label for label, known in zip(free, in_data, strict=True) if not known]
+        if unknown:
+            raise OptionError(f"`free` names {listed(unknown)}, and the data have the items {listed(responses.items)}.")
+        estimated = [label for label, k in zip(free, place.tolist(), strict=True) if k < 0]
+        if estimated:
+            raise OptionError(
+                f"`free` names {listed(estimated)}, no anchor and therefore free already; the anchors are "
+                f"{listed(self.items)}. Leave it out."
+            )
+        kept = np.ones(len(self.items), dtype=bool)
+        kept[place] = False
+        thresholds = kept[self.places.item]
+        rest = replace(
+            self,
+            items=self.items[kept],
+            thresholds=self.thresholds[thresholds],
+            se=self.se[thresholds],
+            errors=None if self.errors is None else self.errors.take(thresholds),
+            layout=Thresholds(self.places.max_score[kept]),
+        )
+        names = self.items[np.unique(place)]
+        verb = "was" if len(names) == 1 else "were"
+        sentence = f"{count(len(names), 'anchor')} {verb} set free, as asked, and estimated: {listed(names)}."
+        return rest, (Finding("freed_anchors", "note", sentence, "", tuple(names.tolist())),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +214,13 @@ def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding
     return Known(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes
 
 
-def fit_beside(responses: Responses, anchors: Anchors, **options: Any) -> Estimate:
-    """The thresholds on the scale of the anchors, with findings on these; the options are those of `spectral_fit`."""
+def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = (), **options: Any) -> Estimate:
+    """The thresholds on the scale of the anchors, with findings on these. Items that are to be `free` are estimated;
+    the options are those of `spectral_fit`."""
     layout = responses.thresholds
+    anchors, freed = anchors.without(free, responses)
     known, notes = matched(anchors, responses)
+    notes = [*freed, *notes]
     items = layout.sum(known.fixed.astype(float)) > 0
     if not (items & (responses.item_counts > 0)).any():
         raise DesignError(
@@ -244,11 +280,22 @@ def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding
         moved = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
     if not moved.any():
         return []
-    names, size = labels[moved], np.where(moved, np.abs(displacement), 0.0)
-    what = f"{count_are(len(names), 'anchored item')} more than {DISPLACED:g} logits from where these data put them"
-    sentence = f"{what}: {listed(names)}; the farthest is {listed(labels[[size.argmax()]])}, by {size.max():.2f}."
-    remedy = "Look at these items; if they have changed, set them free and fit again."
-    return [Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))]
+    places = np.flatnonzero(moved)
+    farthest_first = places[np.argsort(-np.abs(displacement[places]), kind="stable")]
+    names = labels[farthest_first]
+    sizes = [
+        f"{listed([label])} by {size:+.2f}"
+        for label, size in zip(names.tolist(), displacement[farthest_first].tolist(), strict=True)
+    ]
+    if len(names) == 1:
+        what = f"1 anchored item is displaced by more than {DISPLACED:g} logits in these data"
+        remedy = "Look at this item; if it has changed, fit again with its anchor set free: {}."
+    else:
+        what = f"{len(names):,} anchored items are displaced by more than {DISPLACED:g} logits in these data"
+        remedy = "Look at these items; those that have changed are set free, the farthest first, in another fit: {}."
+    sentence = f"{what} (+ is harder than its anchor): {first_of(sizes)}."
+    option = f"`free={[text_of(names[0])]}`"
+    return [Finding("displaced_anchors", "warning", sentence, remedy.format(option), tuple(names.tolist()))]
 
 
 def _further(name: str) -> Any:
@@ -266,7 +313,10 @@ class AnchoredRasch(RaschEstimator):
     Parameters
     ----------
     anchors : Bank, mapping label -> difficulty (or its thresholds), or path
-        The fixed difficulties, in logits: a bank, its folder, or a CSV file with columns item and difficulty.
+        The fixed difficulties, in logits: a bank, its folder, a folder of results, or a file with columns item and
+        difficulty; Winsteps' IFILE=, IAFILE= and control files, too.
+    free : labels of items
+        Anchors that are dropped: these items stay in the test, and are estimated. None by default.
     regularization : "auto" or float
         As in `SpectralRasch`, for the free items, with "connected" meaning tied to the anchors.
     assume_equal_means : bool
@@ -295,6 +345,7 @@ class AnchoredRasch(RaschEstimator):
 
     anchors: Any = None
     _: KW_ONLY
+    free: Sequence[Any] = ()
     regularization: str | float = "auto"
     assume_equal_means: bool = False
     se: str = "auto"
@@ -312,7 +363,7 @@ class AnchoredRasch(RaschEstimator):
         return as_responses(data, threshold=self.threshold)
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        return fit_beside(responses, given_anchors(self.anchors), **options_of(self, tell))
+        return fit_beside(responses, given_anchors(self.anchors), free=several(self.free), **options_of(self, tell))
 
     anchored_ = _further("anchored")
     displacement_ = _further("displacement")

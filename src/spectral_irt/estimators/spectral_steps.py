@@ -8,6 +8,7 @@ thresholds are fixed throughout (`anchored`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -40,6 +41,7 @@ from spectral_irt.conditional.newton import CLOSE, NEWTON, Likelihood, Newton, n
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, SharedSets, examine
+from spectral_irt.data.scoring import several
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import OptionError, unknown_option
 from spectral_irt.estimators.base import (
@@ -85,7 +87,7 @@ UNDER_A_PRIOR = (
 )
 FEW_ITEMS = 50  # up to so many it matters, and costs little, that other items move with the one that a prior moves
 FARTHEST = 1.0  # logits by which an item that the chain pulled in is let out again
-NOT_OF_A_FIT = ("anchors", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
+NOT_OF_A_FIT = ("anchors", "free", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
 
 
 def spectral_fit(
@@ -488,6 +490,7 @@ class Spectral(RaschEstimator):
         y: object = None,
         *,
         anchors: Any = None,
+        free: Any = (),
         design: str | LinearDesign = FIXED,
         groups: Any = None,
         weights: ArrayLike | None = None,
@@ -499,6 +502,8 @@ class Spectral(RaschEstimator):
         ----------
         anchors : Bank, Calibration, mapping from item to difficulty (or its thresholds), or path, optional
             Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
+        free : labels of items, optional
+            Anchors that are dropped: these items stay in the test, and are estimated.
         design : "fixed", "adaptive" or LinearDesign
             "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
             from marginal maximum likelihood (`MarginalRasch`), and the findings say so. A `LinearDesign` says of what
@@ -509,6 +514,8 @@ class Spectral(RaschEstimator):
             How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
             them, and so do mean, standard deviation and reliability of the people.
         """
+        if anchors is None and several(free):
+            raise OptionError("`free` names anchors that are to be estimated, and there are no `anchors`.")
         if not isinstance(design, str):
             return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
         if design not in DESIGNS:
@@ -522,7 +529,7 @@ class Spectral(RaschEstimator):
             return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
-        return self._fitted(data, progress, anchors=anchors, weights=weights)
+        return self._fitted(data, progress, anchors=anchors, free=several(free), weights=weights)
 
     def _surely_forms_matrices(
         self, responses: Responses, anchors: Any = None, design: LinearDesign | None = None, **others: Any
@@ -543,6 +550,7 @@ class Spectral(RaschEstimator):
         responses: Responses,
         tell: Tell,
         anchors: Any = None,
+        free: Sequence[Any] = (),
         weights: ArrayLike | None = None,
         design: LinearDesign | None = None,
     ) -> Estimate:
@@ -554,7 +562,7 @@ class Spectral(RaschEstimator):
         elif anchors is not None:
             from spectral_irt.estimators.anchored import fit_beside, given_anchors
 
-            found = fit_beside(responses, given_anchors(anchors), **options_of(self, tell, each))
+            found = fit_beside(responses, given_anchors(anchors), free=free, **options_of(self, tell, each))
         else:
             found = spectral_fit(responses, **options_of(self, tell, each))
         if each is None:

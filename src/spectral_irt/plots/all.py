@@ -213,7 +213,8 @@ def compared(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:
 
 
 def worth_a_look(study: Analysis) -> tuple[list[Any], str]:
-    """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst."""
+    """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst, to which
+    anchors that are not where they were belong."""
     if study.facets:
         labels = study.calibration.own_items.labels[:SHEET]
         return labels.tolist(), f"The {'first ' if len(labels) == SHEET else ''}{len(labels)} items"
@@ -221,4 +222,7 @@ def worth_a_look(study: Analysis) -> tuple[list[Any], str]:
     labels = fit.table["item"]
     if len(labels) <= SHEET:
         return labels.tolist(), f"The {len(labels)} items"
-    return labels[fit.worst(SHEET)].tolist(), f"The {SHEET} items of {len(labels):,} that fit worst"
+    displaced = study.calibration.items_named_by("displaced_anchors")
+    others = [label for label in labels[fit.worst(len(labels))].tolist() if label not in displaced]
+    which = "that fit worst" if not displaced else "that fit worst, displaced anchors first"
+    return [*displaced, *others][:SHEET], f"The {SHEET} items of {len(labels):,} {which}"

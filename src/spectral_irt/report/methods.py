@@ -16,7 +16,7 @@ from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.report.fit import groupings
-from spectral_irt.text import TEST, Words, count, number, printable, within
+from spectral_irt.text import TEST, Words, count, listed, number, printable, within
 
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
@@ -93,6 +93,9 @@ def _method(record: Mapping[str, Any]) -> str:
     anchored = within(record, "counts", "items_anchored")
     if anchored:
         text += f", anchored to {count(anchored, 'item')}"
+        free = within(record, "anchors", "free")
+        if free:
+            text += f" (set free: {listed(free)})"
     return f"{text}; {count(record.get('iterations') or 0, 'pass', 'passes')} over the data"
 
 
@@ -127,6 +130,8 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     first += _prior(record)
     anchored = counts.get("items_anchored")
     first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
+    free = within(record, "anchors", "free") or []
+    first += f" and the {'anchor' if len(free) == 1 else 'anchors'} of {listed(free)} set free" if free else ""
     sentences = [first + "."]
     for one in record["findings"]:
         if one.get("code") == "bias_correction":
@@ -305,7 +310,9 @@ def _maker(record: Mapping[str, Any]) -> str:
     anchors = within(record, "input", "anchors")
     if anchors is not None:
         place = PurePath(str(anchors)).name
-        return f"si.AnchoredRasch({', '.join([repr(place), *([given] if given else [])])})"
+        free = within(record, "anchors", "free")
+        parameters = [repr(place), *([f"free={free!r}"] if free else []), *([given] if given else [])]
+        return f"si.AnchoredRasch({', '.join(parameters)})"
     return f"si.{(method or METHODS['spectral']).where.partition(':')[2]}({given})"
 
 

@@ -34,7 +34,7 @@ SHOW_SCALES = 3  # scales whose people are shown, where no answers link the item
 DIRECTION = "larger = harder"
 FIT = "infit, outfit: 1 expected, above 1 underfit, below 1 overfit"
 PEOPLE = "larger = abler; 95% intervals of each ability, and of the ranks of all at once"
-INTERVAL, MEASURE = "95% interval", "point\nmeasure"
+INTERVAL, MEASURE, DISPLACEMENT = "95% interval", "point\nmeasure", "displ."
 BAR_WIDTH = 24
 
 Groups = Sequence[tuple[str, Sequence[int]]]  # headings, and the rows below each
@@ -137,6 +137,10 @@ def choose(columns: Columns, fit: Columns | None = None, words: Words = TEST) ->
         worst = misfits[np.argsort(fit["misfit_p"][misfits], kind="stable")][:SHOW_MISFITS].tolist()
         some = f" ({len(worst)} of {len(misfits):,})" if len(misfits) > len(worst) else ""
         groups.append((f"misfit{some}", worst))
+    if "displacement" in columns:
+        anchors = np.flatnonzero(np.isfinite(columns["displacement"]))
+        farthest_first = anchors[np.argsort(-np.abs(columns["displacement"][anchors]), kind="stable")]
+        groups.append(("largest displacement", farthest_first[:SHOW_EACH].tolist()))
     sure = known[np.isfinite(se[known])]
     largest = [row for row in sure[np.argsort(-se[sure], kind="stable")].tolist() if row not in {*ends[0], *ends[1]}]
     groups.append(("largest se", largest[:SHOW_EACH]))
@@ -177,13 +181,15 @@ def item_table(
         heads = {"infit": "infit", "outfit": "outfit", MEASURE: "point_measure"}
         found = {head: numbers(fit[key][rows], 2) for head, key in heads.items() if key in fit}
         table += [Column(head, cells, spare=READ if head == MEASURE else APART) for head, cells in found.items()]
+    if "displacement" in shown:
+        table.append(Column(DISPLACEMENT, numbers(shown["displacement"], 2)))
     if thresholds:
         table.append(Column("thresholds", [" ".join(numbers(thresholds[row], 1)) for row in rows]))
     misfit = np.full(len(columns["item"]), "") if fit is None or "misfit" not in fit else fit["misfit"]
     marks = [str(misfit[row] if columns["status"][row] == "ok" else columns["status"][row]) for row in rows]
     table += [Column("", marks, left=True, style="yellow")] if any(marks) else []
     spared = [bar_head, *(["n", INTERVAL] if len(set(shown["n"].tolist())) == 1 else [INTERVAL, "n"])]
-    spared += ["right", "mean", MEASURE, "outfit", "infit", "thresholds", "se"]
+    spared += ["right", "mean", MEASURE, "outfit", "infit", "thresholds", DISPLACEMENT, "se"]
     return labelled(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
 
 

@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from drawn import drawn, drawn_categories
-from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.data.block import Thresholds
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif import DELTA, differential
@@ -86,6 +87,33 @@ def test_contrasts_are_differences_of_separate_fits():
     assert found.reference == "g0"
     other = differential(fit.calibration_, data, groups, reference="g1", anchors="all")
     np.testing.assert_allclose(other.contrasts["contrast"], -found.contrasts["contrast"])
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_both_groups_are_on_the_scale_of_the_calibration(ordered):
+    """Anchored at values of mean 3: the items that the groups are centered on have their mean there in both groups."""
+    make = simulate.partial_credit if ordered else simulate.rasch
+    data = make(600, 8, seed=4, **({"categories": 3} if ordered else {}))
+    groups = np.array(["a", "b"])[np.arange(600) % 2]
+    layout = data.responses.thresholds
+    anchors = {item: data.thresholds[layout.item == item] + 3 for item in range(5)}
+    study = AnchoredRasch(anchors).fit(data.responses).analyse(data.responses)
+    found = study.dif(groups)
+    expected = study.calibration.difficulty[positions(found.anchors, study.calibration.labels)].mean()
+    chosen = positions(found.contrasts["item"], found.anchors) >= 0
+    for name in ("difficulty", "difficulty_reference"):
+        assert found.contrasts[name][chosen].mean() == pytest.approx(expected)
+    difference = found.contrasts["difficulty"] - found.contrasts["difficulty_reference"]
+    np.testing.assert_allclose(difference, found.contrasts["contrast"], atol=1e-12)
+    if ordered:
+        rows = found.by_threshold
+        np.testing.assert_allclose(rows["threshold"] - rows["threshold_reference"], rows["contrast"], atol=1e-12)
+        assert rows["threshold_reference"].mean() == pytest.approx(expected, abs=0.5)
+    else:
+        scaled = study.rescale(500, 100).tables(study.parts(groups={"half": groups}))["dif"]
+        scale = study.rescale(500, 100).calibration.scale
+        np.testing.assert_allclose(scaled["measure"], scale.measure(scaled["difficulty"]))
+        np.testing.assert_allclose(scaled["measure_reference"], scale.measure(scaled["difficulty_reference"]))
 
 
 @pytest.mark.slow

@@ -62,13 +62,12 @@ def test_conventional_by_definition(size, beta):
         persons = np.flatnonzero(~np.isnan(table[:, item]))
         assert found.n[item] == len(persons)
         if not len(persons):
-            assert np.isnan([found.infit[item], found.outfit[item], found.displacement[item]]).all()
+            assert np.isnan([found.infit[item], found.outfit[item]]).all()
             continue
         x, p, t = table[persons, item], P[persons, item], theta[persons]
         v, n = p * (1 - p), len(x)
         squares = [getattr(found, name)[item] for name in ("infit", "outfit", "infit_z", "outfit_z")]
         np.testing.assert_allclose(squares, mean_squares(x, p))
-        np.testing.assert_allclose(found.displacement[item], np.sum(p - x) / v.sum(), atol=1e-12)
         np.testing.assert_allclose(found.exact_match[item], 100 * np.mean(np.abs(x - p) < 0.5))
         np.testing.assert_allclose(found.exact_match_expected[item], 100 * np.mean(np.maximum(p, 1 - p)))
         if n > 1 and x.min() < x.max():
@@ -97,12 +96,11 @@ def test_conditional_by_enumeration(size, beta):
         persons = np.flatnonzero(~np.isnan(table[:, item]))
         assert found.n[item] == len(persons)
         if not len(persons):
-            assert np.isnan([found.infit[item], found.outfit_z[item], found.displacement[item]]).all()
+            assert np.isnan([found.infit[item], found.outfit_z[item]]).all()
             continue
         x, p = table[persons, item], P[persons, item]
         v, n = p * (1 - p), len(x)
         np.testing.assert_allclose([found.infit[item], found.outfit[item]], mean_squares(x, p)[:2])
-        np.testing.assert_allclose(found.displacement[item], np.sum(p - x) / v.sum(), atol=1e-12)
         for g, total, z in ((1 - 2 * p, v.sum(), found.infit_z[item]), ((1 - 2 * p) / v, n, found.outfit_z[item])):
             rest = g - np.sum(v * g) / v.sum()
             q = np.sqrt(np.sum(v * rest**2)) / total
@@ -133,12 +131,6 @@ def test_people_who_share_their_items_are_judged_from_tables(monkeypatch):
     one, other = (conditional_statistics(each, beta) for each in (one_by_one, together))
     for name, values in one.items():
         np.testing.assert_allclose(other[name], values, rtol=1e-9, atol=1e-9)
-
-
-def test_no_displacement_at_the_conditional_estimate():
-    responses = simulate.rasch(500, 12, design="sampled", p=0.7, seed=2).responses
-    fit = ConditionalRasch().fit(responses)
-    np.testing.assert_allclose(fit.analyse(responses).item_fit()["displacement_conditional"], 0, atol=1e-8)
 
 
 def test_items_that_were_not_estimated_have_no_fit():

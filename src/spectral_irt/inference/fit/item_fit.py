@@ -14,14 +14,16 @@ from spectral_irt.text import listed
 
 LEVEL = 0.05
 SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
-FURTHER = ("point_measure", "point_measure_expected", "exact_match", "exact_match_expected", "displacement")
+FURTHER = ("point_measure", "point_measure_expected", "exact_match", "exact_match_expected")
+DISPLACEMENT = ("displacement", "displacement_se")
 MATERIAL = 0.1  # infit closer to 1 than this is not a misfit that matters, however sure it is
 
 
 def item_fit_columns(
     calibration: Calibration, usual: Columns, given: Columns | None = None, limits: Columns | None = None
 ) -> Columns:
-    """The conventional statistics of every item, the conditional ones and their limits where given, and the verdict.
+    """The conventional statistics of every item, the conditional ones and their limits where given, and the verdict;
+    with anchors also their displacement.
 
     An item that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
     """
@@ -29,8 +31,8 @@ def item_fit_columns(
     if given:
         columns |= {name.replace("fit", "fit_conditional"): given[name] for name in SQUARES}
     columns |= {name: usual[name] for name in FURTHER}
-    if given:
-        columns["displacement_conditional"] = given["displacement"]
+    # How far an anchor is off was found by the fit itself, and is nowhere computed in another way.
+    columns |= {name: calibration.further[name] for name in DISPLACEMENT if name in calibration.further}
     columns |= limits or {}
     for name, values in columns.items():
         columns[name] = np.where(calibration.measured, values, "" if values.dtype == object else np.nan)

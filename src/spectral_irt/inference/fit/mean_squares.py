@@ -60,7 +60,6 @@ def item_statistics(
     `n, infit, infit_z, outfit, outfit_z`; `point_measure, point_measure_expected`: correlation of the answers with the
     abilities, and what the model expects of it; `exact_match, exact_match_expected`: percentage of answers within half
     a category of what is expected (right or wrong: the likelier ones), and what the model expects of it;
-    `displacement`: what to add to the difficulty so that the answers add up to what the abilities let expect, roughly;
     `discrimination`: the slope of the item, one Newton step from the model's 1, as in Winsteps,
 
         1 + sum (x - E) (theta - b) / sum V (theta - b)^2,
@@ -94,7 +93,6 @@ def item_statistics(
             "point_measure_expected": np.where(np.isfinite(expected), expected, np.nan),
             "exact_match": 100 * sums.match / n,
             "exact_match_expected": 100 * sums.likely / n,
-            "displacement": (sums.e - sums.x) / sums.v,
             "discrimination": 1 + sums.slope_score / sums.slope_information,
             "discrimination_se": 1 / np.sqrt(sums.slope_information),
         }
@@ -241,9 +239,7 @@ def conditional_statistics(
 ) -> Columns:
     """Conditional infit and outfit of every item; NaN for items that nobody with a mixed score answered.
 
-    `n, infit, infit_z, outfit, outfit_z`; `displacement`: one Newton step of the conditional likelihood for each item
-    with the others held, zero for estimates by conditional maximum likelihood, and for an anchored item how far from
-    its difficulty these answers would put it; `infit_se`: the standard error of the infit under the model. Answers to
+    `n, infit, infit_z, outfit, outfit_z`; `infit_se`: the standard error of the infit under the model. Answers to
     items without finite thresholds are left out, of the score too. `scale_of_item` is that of a rating scale model,
     `Calibration.scale_of_item`. `given` has the moments of ordered answers, where they are known already. People whose
     right and wrong answers carry the information `series_from` or more have their probabilities from a series (by
@@ -274,7 +270,6 @@ def conditional_statistics(
             "infit_z": standardized(np.maximum(infit - used.infit / v, 0), infit_se),
             "outfit": outfit,
             "outfit_z": standardized(np.maximum(outfit - used.outfit / n, 0), outfit_se),
-            "displacement": -sums.off.sum(axis=1) / v,
             "infit_se": np.where(infit_se > 0, infit_se, np.nan),
         }
 

@@ -30,7 +30,12 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.inference.groups.calibrations import Combination, GroupCalibrations, calibrate_groups, locations_like
-from spectral_irt.inference.groups.dif_details import nonuniform_columns, nonuniform_findings, threshold_contrasts
+from spectral_irt.inference.groups.dif_details import (
+    mean_location,
+    nonuniform_columns,
+    nonuniform_findings,
+    threshold_contrasts,
+)
 from spectral_irt.inference.groups.grouping import Split, by_label, large_enough
 from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
@@ -230,6 +235,9 @@ def differential(
         contrasts |= further
         findings += told
     anchored = found.items[chosen]
+    origin = mean_location(calibration, anchored)
+    for name in ("difficulty", "difficulty_reference"):
+        contrasts[name] = contrasts[name] + origin
     return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
 
 

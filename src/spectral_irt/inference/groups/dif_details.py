@@ -124,6 +124,15 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
     ]
 
 
+def mean_location(calibration: Calibration, items: NDArray[Any]) -> float:
+    """Where a calibration has these items on average.
+
+    A comparison of groups knows differences alone. Both groups are written with the items that agree at this mean, so
+    that their difficulties are on the scale of the calibration.
+    """
+    return float(calibration.difficulty[positions(items, calibration.labels)].mean())
+
+
 def threshold_contrasts(
     calibration: Calibration,
     responses: Responses,
@@ -154,9 +163,10 @@ def threshold_contrasts(
         layout, place, names = groups.layout, positions(groups.items, items), np.array(groups.names, dtype=object)
         chosen = anchors[place] if anchors[place].any() else np.ones(len(place), dtype=bool)
         weight = chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])  # in the anchors' mean location
+        origin = mean_location(calibration, groups.items[chosen])
+        thresholds = groups.thresholds - (groups.thresholds @ weight)[:, None] + origin
         for row in range(split.n_groups - 1):
-            contrast = groups.thresholds[row + 1] - groups.thresholds[0]
-            contrast -= weight @ contrast
+            contrast = thresholds[row + 1] - thresholds[0]
             errors = JointErrors.dense(groups.threshold_covariance(row + 1))
             cross = errors.times(weight)
             covariance = errors.full() - cross[:, None] - cross + weight @ cross
@@ -168,8 +178,8 @@ def threshold_contrasts(
                 "category": layout.level,
                 "group": np.repeat(names[[row + 1]], layout.n_entries),
                 "reference": np.repeat(names[:1], layout.n_entries),
-                "threshold": groups.thresholds[row + 1],
-                "threshold_reference": groups.thresholds[0],
+                "threshold": thresholds[row + 1],
+                "threshold_reference": thresholds[0],
             }
             parts.append(one | {"contrast": contrast, "se": se, "z": z, "p": two_sided(z, df2)})
             statistic[row, place], df[row, place] = _unlike(layout, contrast, covariance)
