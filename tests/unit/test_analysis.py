@@ -77,7 +77,7 @@ def test_every_kernel_runs_once(counted):
     assert len(runs) > 20
     # Warm's and maximum likelihood; Warm's of four data sets drawn to see how many people are erratic by chance.
     # And the steps to the population of EAP reliability.
-    assert 2 + 4 + 3 < engine.times("_solved") < 2 + 4 + 15
+    assert 2 + 4 + 3 < engine.times("_estimates") < 2 + 4 + 15
     own = content(study.responses.blocks)
     # Both tests between halves divide people; alpha is asked by the reliability and item by item; Hausman's test and
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
@@ -104,7 +104,7 @@ def test_the_counting_engine_counts(counted):
     study, engine = counted
     study.persons()
     si.Analysis(study.calibration, study.responses).persons()
-    assert engine.times("_solved") == 2
+    assert engine.times("_estimates") == 2
     assert max(engine.runs.values()) == 2
 
 

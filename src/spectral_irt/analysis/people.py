@@ -29,8 +29,8 @@ from spectral_irt.inference.scores.reliability import Marginal, marginal_reliabi
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
 from spectral_irt.persons.residuals import (
-    EACH,
-    MOST,
+    UNEXPECTED_OF_ALL,
+    UNEXPECTED_OF_PERSON,
     MeanSquares,
     people_at,
     person_mean_squares,
@@ -266,7 +266,11 @@ class AnalysisOfPeople:
     @tabled
     @once
     def unexpected_answers(
-        self, people: Sequence[Any] | None = None, *, per_person: int = EACH, limit: int = MOST
+        self,
+        people: Sequence[Any] | None = None,
+        *,
+        per_person: int = UNEXPECTED_OF_PERSON,
+        limit: int = UNEXPECTED_OF_ALL,
     ) -> Columns:
         """The most surprising answers as a table: `person, misfit_z, item, response, expected, z, ability, difficulty`.
 

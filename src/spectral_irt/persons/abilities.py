@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
-NARROWEST = 0.01  # standard deviation of a population in which abilities do not differ
-CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
-FEW = 30  # people from whom no population is estimated when they seem not to differ at all
-COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
+NARROWEST_SD = 0.01  # of a population in which abilities do not differ
+EM_TOLERANCE = 1e-6  # change of the prior's mean and log sd at which to stop
+EM_STEPS = 200  # at most; with the acceleration some ten are needed
+FEW_PERSONS = 30  # from whom no population is estimated when they seem not to differ at all
+COLLAPSED = 1.01 * NARROWEST_SD  # the estimate of a spread that these people do not show
 POSTERIOR_NODES = ((-(3**0.5), 1 / 6), (0.0, 2 / 3), (3**0.5, 1 / 6))  # of a normal distribution (Gauss-Hermite)
 
 
@@ -49,8 +50,14 @@ class Abilities:
 
     def take(self, chosen: NDArray[Any]) -> Abilities:
         """Of some of the people."""
-        some = {name: getattr(self, name)[chosen] for name in ("ability", "se", "extreme", "n", "score")}
-        return replace(self, **some)
+        return replace(
+            self,
+            ability=self.ability[chosen],
+            se=self.se[chosen],
+            extreme=self.extreme[chosen],
+            n=self.n[chosen],
+            score=self.score[chosen],
+        )
 
 
 def abilities(
@@ -103,15 +110,18 @@ def abilities(
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
     beta = checked(responses, difficulty)
-    prior = population(responses, beta, prior_mean, prior_sd, weights) if method == "eap" else None
-    found = responses.entries.gather(_solved, beta, responses.thresholds, method == "wle", prior)
-    ability, se, extreme, n, score = found
+    prior = None
+    if method == "eap":
+        prior = population(responses, beta, prior_mean, prior_sd, weights)
+    estimates = responses.entries.gather(_estimates, beta, responses.thresholds, method == "wle", prior)
+    ability, se, extreme, n, score = estimates
     return Abilities(ability, se, extreme, n, score, method, prior)
 
 
 def checked(responses: Responses, difficulty: Floats) -> Floats:
     """A number for each threshold; NaN for those of an item that is not known in full."""
-    beta, layout = np.asarray(difficulty, dtype=np.float64), responses.thresholds
+    beta = np.asarray(difficulty, dtype=np.float64)
+    layout = responses.thresholds
     if beta.shape != (layout.n_entries,):
         if beta.shape == (layout.n_items,):
             responses.right_and_wrong_only()
@@ -126,10 +136,10 @@ def checked(responses: Responses, difficulty: Floats) -> Floats:
 
 def answers_with_difficulty(block: Block, beta: Floats) -> Block:
     """The block without the answers to items that have no difficulty; item codes stay."""
-    known = np.isfinite(beta)
-    if known.all() or known[block.items].all():
+    has_difficulty = np.isfinite(beta)
+    if has_difficulty.all() or has_difficulty[block.items].all():
         return block
-    return block.keep_items(np.where(known, np.arange(len(beta)), -1).astype(np.int32))
+    return block.keep_items(np.where(has_difficulty, np.arange(len(beta)), -1).astype(np.int32))
 
 
 def known_rows(block: Block, beta: Floats, layout: Thresholds) -> Rows:
@@ -137,7 +147,7 @@ def known_rows(block: Block, beta: Floats, layout: Thresholds) -> Rows:
     return rows_of(answers_with_difficulty(block, beta), layout)
 
 
-def _solved(
+def _estimates(
     block: Block, beta: Floats, layout: Thresholds, warm: bool, prior: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]:
     """Ability and se of everybody, by likelihood or under a prior, whose score is extreme, answers, and score.
@@ -145,22 +155,25 @@ def _solved(
     An ability depends on the set of items and the score alone, so it is found for one person with each. Right and wrong
     answers are so cheap that it pays where everybody answered all items only.
     """
-    rows = some = known_rows(block, beta, layout)
-    who: Any = slice(None)
-    known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
+    rows = known_rows(block, beta, layout)
+    distinct = rows  # one row for each set of items and score
+    row_of_person: Any = slice(None)
+    items = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
     if not layout.binary:
-        found = same_rows(rows, layout)
-        some, who = found.rows, found.of_person
-    elif rows.n_persons and np.all(rows.counts == len(known)):
-        scores, who = np.unique(rows.scores, return_inverse=True)
-        n = np.full(len(scores), len(known))
-        some = Rows(np.arange(len(scores) + 1) * len(known), np.tile(known, len(scores)), n, scores, n)
-    mean, sd = prior or (np.nan, np.nan)
-    ability, se = np.full(some.n_persons, mean, dtype=float), np.full(some.n_persons, sd, dtype=float)
-    for persons, run in cached_runs(some, layout, beta):
+        patterns = same_rows(rows, layout)
+        distinct = patterns.rows
+        row_of_person = patterns.of_person
+    elif rows.n_persons and np.all(rows.counts == len(items)):
+        scores, row_of_person = np.unique(rows.scores, return_inverse=True)
+        n = np.full(len(scores), len(items))
+        distinct = Rows(np.arange(len(scores) + 1) * len(items), np.tile(items, len(scores)), n, scores, n)
+    mean, sd = prior or (np.nan, np.nan)  # what people without responses have
+    ability = np.full(distinct.n_persons, mean, dtype=float)
+    se = np.full(distinct.n_persons, sd, dtype=float)
+    for persons, run in cached_runs(distinct, layout, beta):
         ability[persons], se[persons] = estimated(run, warm, prior)
     extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)
-    return ability[who], se[who], extreme, rows.counts, rows.scores
+    return ability[row_of_person], se[row_of_person], extreme, rows.counts, rows.scores
 
 
 def population(
@@ -171,34 +184,38 @@ def population(
     if mean is not None and sd is not None:
         return mean, sd
 
-    def image(here: Floats) -> Floats | None:
-        prior = float(here[0]), float(np.exp(here[1]))
-        ability, error, _, n, _ = responses.entries.gather(_solved, beta, responses.thresholds, False, prior)
-        if not n.any():
+    def em_step(mean_and_log_sd: Floats) -> Floats | None:
+        prior = float(mean_and_log_sd[0]), float(np.exp(mean_and_log_sd[1]))
+        ability, error, _, n, _ = responses.entries.gather(_estimates, beta, responses.thresholds, False, prior)
+        answered = n > 0
+        if not answered.any():
             return None
-        there, someone = here.copy(), n > 0
-        counts = None if weights is None else weights[someone]
+        image = mean_and_log_sd.copy()
+        counts = None if weights is None else weights[answered]
         if mean is None:
-            there[0] = np.average(ability[someone], weights=counts)
+            image[0] = np.average(ability[answered], weights=counts)
         if sd is None:
-            squares = error[someone] ** 2 + (ability[someone] - there[0]) ** 2
-            there[1] = np.log(np.average(squares, weights=counts)) / 2
-        return there
+            squares = error[answered] ** 2 + (ability[answered] - image[0]) ** 2
+            image[1] = np.log(np.average(squares, weights=counts)) / 2
+        return image
 
-    here = settle(image, np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)]))
-    found = float(here[0]), float(np.exp(here[1]))
-    people = int(np.count_nonzero(responses.counts))
-    if sd is None and found[1] <= COLLAPSED and 0 < people < FEW:
-        who = "1 person is" if people == 1 else f"{people:,} people are"
+    start_mean = 0.0 if mean is None else mean
+    start_sd = 1.0 if sd is None else sd
+    fixed_point = settle(em_step, np.array([start_mean, np.log(start_sd)]))
+    fitted_mean = float(fixed_point[0])
+    fitted_sd = float(np.exp(fixed_point[1]))
+    n_people = int(np.count_nonzero(responses.counts))
+    if sd is None and fitted_sd <= COLLAPSED and 0 < n_people < FEW_PERSONS:
+        who = "1 person is" if n_people == 1 else f"{n_people:,} people are"
         raise OptionError(
             f"{responses.source}: {who} too few to estimate the population that 'eap' needs. Give its mean and "
             "standard deviation (prior_mean and prior_sd), or take 'wle', which needs none."
         )
-    return found
+    return fitted_mean, fitted_sd
 
 
 def with_severities(
-    found: Abilities,
+    estimates: Abilities,
     responses: Responses,
     thresholds: Floats,
     measures: FacetMeasures,
@@ -213,16 +230,28 @@ def with_severities(
     of one rater, where each rater has an impression of each person of variance w, which is `halo` by facet.
     """
     # A posterior is about normal; what it says about J is a mean over three nodes, exact for polynomials of degree 5.
-    posterior = found.method == "eap"
+    posterior = estimates.method == "eap"
     nodes = POSTERIOR_NODES if posterior else ((0.0, 1.0),)
-    width = found.se if posterior else np.zeros(len(found.se))
-    levels = [(measures.facets.column(name)[1], variance) for name, variance in (halo or {}).items() if variance > 0]
-    args = (thresholds, responses.thresholds, measures.design, measures.spread, nodes, levels)
-    score_variance, information = responses.entries.gather(_score_errors, *args, persons=(found.ability, width))
-    per_score = np.divide(1.0, information, out=np.zeros(len(information)), where=information > 0)
+    width = estimates.se if posterior else np.zeros(len(estimates.se))
+    halo_effects = []
+    for name, variance in (halo or {}).items():
+        if variance > 0:
+            level_of_combination = measures.facets.column(name)[1]
+            halo_effects.append((level_of_combination, variance))
+    score_variance, information = responses.entries.gather(
+        _score_errors,
+        thresholds,
+        responses.thresholds,
+        measures.design,
+        measures.spread,
+        nodes,
+        halo_effects,
+        persons=(estimates.ability, width),
+    )
+    ability_per_score = np.divide(1.0, information, out=np.zeros(len(information)), where=information > 0)
     if posterior:
-        per_score = found.se**2
-    return replace(found, se=np.sqrt(found.se**2 + score_variance * per_score**2))
+        ability_per_score = estimates.se**2
+    return replace(estimates, se=np.sqrt(estimates.se**2 + score_variance * ability_per_score**2))
 
 
 def _score_errors(
@@ -240,41 +269,44 @@ def _score_errors(
     ability; zero for people without a finite ability. Both are means over nodes, in units of `width` around theta."""
     rows = rows_of(block, layout)
     score_variance = np.zeros(block.n_persons)
-    every_information = np.zeros(block.n_persons)
+    information = np.zeros(block.n_persons)
     cumulated = layout.cumulated(beta)
     category = np.arange(layout.widest + 1.0)
     for start, stop in person_chunks(rows.indptr, CACHED // layout.widest):
-        some = rows.part(start, stop)
-        known = np.isfinite(theta[start:stop])
-        person = np.repeat(np.arange(some.n_persons), some.counts)
-        items = some.items.astype(np.int64)
-        moved = np.zeros((len(items), layout.widest))  # the score by each threshold of the items
+        chunk = rows.part(start, stop)
+        n_persons = chunk.n_persons
+        has_ability = np.isfinite(theta[start:stop])
+        person = np.repeat(np.arange(n_persons), chunk.counts)
+        items = chunk.items.astype(np.int64)
+        score_slope = np.zeros((len(items), layout.widest))  # by each threshold of the items
         variance = np.zeros(len(items))  # of each rating
         for node, weight in nodes:
-            at = np.where(known, theta[start:stop] + node * width[start:stop], 0.0)
+            at = np.where(has_ability, theta[start:stop] + node * width[start:stop], 0.0)
             p = category_probabilities(at[person], cumulated[items])
             mean = p @ category
-            moved += weight * (above(p * category) - above(p) * mean[:, None])
+            score_slope += weight * (above(p * category) - above(p) * mean[:, None])
             variance += weight * (p @ category**2 - mean**2)
         inside = np.arange(layout.widest) < layout.max_score[items][:, None]
         column = (layout.first[items][:, None] + np.arange(layout.widest))[inside]
         row = np.nonzero(inside)[0]
-        slopes = sparse.csr_array((moved[inside], (person[row], column)), shape=(some.n_persons, layout.n_entries))
+        slopes = sparse.csr_array((score_slope[inside], (person[row], column)), shape=(n_persons, layout.n_entries))
         total = variances(sparse.csr_array(slopes @ design), spread)
-        for code, effect in halo:
-            cell = person * (code.max(initial=0) + 1) + code[items]
-            _, first, own = np.unique(cell, return_index=True, return_inverse=True)
-            of_level = np.bincount(own.ravel(), weights=variance)
-            total += effect * np.bincount(person[first], weights=of_level**2, minlength=some.n_persons)
-        information = np.bincount(person, weights=variance, minlength=some.n_persons)
-        score_variance[start:stop] = np.where(known, total, 0.0)
-        every_information[start:stop] = np.where(known, information, 0.0)
-    return score_variance, every_information
+        for level, effect_variance in halo:
+            person_and_level = person * (level.max(initial=0) + 1) + level[items]
+            _, first, pair = np.unique(person_and_level, return_index=True, return_inverse=True)
+            variance_of_pair = np.bincount(pair.ravel(), weights=variance)
+            by_person = np.bincount(person[first], weights=variance_of_pair**2, minlength=n_persons)
+            total += effect_variance * by_person
+        score_variance[start:stop] = np.where(has_ability, total, 0.0)
+        person_information = np.bincount(person, weights=variance, minlength=n_persons)
+        information[start:stop] = np.where(has_ability, person_information, 0.0)
+    return score_variance, information
 
 
 def items_met(responses: Responses, thresholds: Floats) -> Floats:
     """The mean location of the items with thresholds that each person answered; NaN without any."""
-    layout, beta = responses.thresholds, checked(responses, thresholds)
+    layout = responses.thresholds
+    beta = checked(responses, thresholds)
     location = beta if layout.binary else layout.mean(beta)
     return np.asarray(responses.entries.gather(_items_met, beta, location, layout))
 
@@ -287,26 +319,29 @@ def _items_met(block: Block, beta: Floats, location: Floats, layout: Thresholds)
 
 def with_thresholds(responses: Responses, thresholds: Floats) -> tuple[Responses, Floats]:
     """The answers to the items that have thresholds, and these."""
-    known = np.isfinite(responses.thresholds.mean(thresholds))
-    if known.all():
+    layout = responses.thresholds
+    has_thresholds = np.isfinite(layout.mean(thresholds))
+    if has_thresholds.all():
         return responses, thresholds
-    return responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))]
+    return responses.take_items(has_thresholds), thresholds[layout.of_items(np.flatnonzero(has_thresholds))]
 
 
-def settle(image: Callable[[Floats], Floats | None], here: Floats) -> Floats:
-    """Where EM's step `image` leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
-    speed, narrowest = Anderson(window=3), min(np.log(NARROWEST), here[-1])  # an sd that is given is kept
-    for _ in range(200):
-        there = image(here)
-        if there is None:  # nobody answered anything
-            return here
-        there[-1] = max(there[-1], narrowest)
-        if np.max(np.abs(there - here)) < CHANGE:
-            return there
-        bold = speed.next(here, there)
-        if np.max(np.abs(bold - there)) > 1:  # too bold: start again from the plain step
-            speed.forget()
-            bold = there
-        bold[-1] = max(bold[-1], narrowest)
-        here = bold
-    return here
+def settle(em_step: Callable[[Floats], Floats | None], start: Floats) -> Floats:
+    """Where a step of EM leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
+    accelerate = Anderson(window=3)
+    narrowest = min(np.log(NARROWEST_SD), start[-1])  # an sd that is given is kept
+    current = start
+    for _ in range(EM_STEPS):
+        image = em_step(current)
+        if image is None:  # nobody answered anything
+            return current
+        image[-1] = max(image[-1], narrowest)
+        if np.max(np.abs(image - current)) < EM_TOLERANCE:
+            return image
+        trial = accelerate.next(current, image)
+        if np.max(np.abs(trial - image)) > 1:  # too bold: start again from the plain step
+            accelerate.forget()
+            trial = image
+        trial[-1] = max(trial[-1], narrowest)
+        current = trial
+    return current

@@ -27,8 +27,9 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
     """
     labels = np.asarray(labels)
     if responses.codes is not None and np.nan_to_num(responses.codes - [0, 1]).any():  # such as 1 and 2
-        ones, codes = np.ones(len(labels), dtype=np.int64), np.broadcast_to([0.0, 1.0], (len(labels), 2))
-        return _matched(responses, labels, ones, codes, _places(labels, responses, ignore_unknown))
+        max_scores = np.ones(len(labels), dtype=np.int64)
+        codes = np.broadcast_to([0.0, 1.0], (len(labels), 2))
+        return _in_categories(responses, labels, max_scores, codes, _places(labels, responses, ignore_unknown))
     if responses.items.tolist() == labels.tolist():
         return responses
     place = _places(labels, responses, ignore_unknown)
@@ -38,18 +39,19 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
 
 def align_categories(calibration: Calibration, responses: Responses, ignore_unknown: bool = False) -> Responses:
     """The responses with the items and categories of a calibration; both are matched by what they are called."""
-    labels, codes = calibration.labels, calibration.codes
+    labels = calibration.labels
+    codes = calibration.codes
     same = np.array_equal(responses.category_codes(), codes, equal_nan=True)
     if same and responses.items.tolist() == labels.tolist():
         return responses
     place = _places(labels, responses, ignore_unknown)
-    return _matched(responses, labels, calibration.layout.max_score, codes, place)
+    return _in_categories(responses, labels, calibration.layout.max_score, codes, place)
 
 
 def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) -> Ints:
     """Where each item of the responses is among these; -1 for those that are left out."""
     place = positions(responses.items, labels)
-    mine, unknown = responses.items, responses.items[place < 0]
+    unknown = responses.items[place < 0]
     if len(unknown) and not ignore_unknown:
         verb = "item is" if len(unknown) == 1 else "items are"
         raise OptionError(
@@ -57,73 +59,80 @@ def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) ->
             f"{listed(labels)}. Check the labels, or say `ignore_unknown=True` to leave the answers to these items "
             "out."
         )
-    if len(unknown) == len(mine):
+    if len(unknown) == responses.n_items:
         raise OptionError(
-            f"{responses.source}: none of its {len(mine):,} items ({listed(mine)}) is in the calibration, which has "
-            f"{listed(labels)}; there is nothing to score. Check the labels."
+            f"{responses.source}: none of its {responses.n_items:,} items ({listed(responses.items)}) is in the "
+            f"calibration, which has {listed(labels)}; there is nothing to score. Check the labels."
         )
     return place
 
 
-def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
-    """The block under new item codes, increasing again within the right and within the wrong answers of a person."""
-    kept = block.keep_items(new)
-    if np.all(np.diff(new[new >= 0]) > 0):
-        return kept
-    halves = np.diff(kept.bounds)
-    slot = np.repeat(np.arange(len(halves), dtype=np.int64), halves) << 32
-    slot += kept.items
-    if kept.options is not None:
-        order = np.argsort(slot)
-        return Block(kept.indptr, kept.split, kept.items[order], kept.options[order])
-    slot.sort()
-    return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))
+def _recode(block: Block, new_code: NDArray[np.int32]) -> Block:
+    """The block under new item codes, increasing again within the right and within the wrong responses of a person."""
+    recoded = block.keep_items(new_code)
+    if np.all(np.diff(new_code[new_code >= 0]) > 0):
+        return recoded
+    # Sorted by half of a person and item: both in one number, the half in its upper 32 bits.
+    halves = np.diff(recoded.bounds)
+    half_and_item = np.repeat(np.arange(len(halves), dtype=np.int64), halves) << 32
+    half_and_item += recoded.items
+    if recoded.options is not None:
+        order = np.argsort(half_and_item)
+        return Block(recoded.indptr, recoded.split, recoded.items[order], recoded.options[order])
+    half_and_item.sort()
+    return Block(recoded.indptr, recoded.split, (half_and_item & 0xFFFFFFFF).astype(np.int32))
 
 
-def _matched(responses: Responses, labels: NDArray[Any], counts: Ints, theirs: Floats, place: Ints) -> Responses:
-    """The answers in the categories of known items, by the codes `theirs` that stand for these in data; `place` is that
-    of each item of the data, or -1 to leave it out."""
-    mine = responses.category_codes()
+def _in_categories(
+    responses: Responses, labels: NDArray[Any], max_scores: Ints, codes: Floats, place: Ints
+) -> Responses:
+    """The responses to the items `labels`, in the categories that the `codes` of these items (items x categories) stand
+    for; `place` is where each item of the data is among them, or -1 to leave it out."""
+    codes_in_data = responses.category_codes()
     # For every item and category of the data, the category of the calibration with the same code.
-    there = np.where(place >= 0, place, 0)
-    same = mine[:, :, None] == theirs[there][:, None, :]
-    new = np.where(same.any(axis=2), same.argmax(axis=2), -1)
-    person, item, category = responses.answers()
-    kept = place[item] >= 0
-    person, item, given = person[kept], item[kept], category[kept]
-    category = new[item, given.astype(np.int64)]
+    same_code = codes_in_data[:, :, None] == codes[np.maximum(place, 0)][:, None, :]
+    new_category = np.where(same_code.any(axis=2), same_code.argmax(axis=2), -1)
+    person, item, category_in_data = responses.answers()
+    stays = place[item] >= 0
+    person = person[stays]
+    item = item[stays]
+    category_in_data = category_in_data[stays].astype(np.int64)
+    category = new_category[item, category_in_data]
     if (category < 0).any():
         bad = np.unique(item[category < 0])
         first = int(np.flatnonzero(category < 0)[0])
-        value, own = mine[item[first], int(given[first])], theirs[place[item[first]]]
+        value = codes_in_data[item[first], category_in_data[first]]
+        calibrated = codes[place[item[first]]]
         raise ResponseValueError(
             f"{responses.source}: {len(bad):,} item{' has' if len(bad) == 1 else 's have'} answers in a category that "
             f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.persons[person[first]]])} "
             f"answered {listed([responses.items[item[first]]])} with {value:g}; it has "
-            f"{', '.join(f'{code:g}' for code in own[np.isfinite(own)])}). Leave these answers out, or calibrate again."
+            f"{', '.join(f'{code:g}' for code in calibrated[np.isfinite(calibrated)])}). Leave these answers out, or "
+            "calibrate again."
         )
     return Responses.from_codes(
         person,
         place[item],
         category,
-        thresholds=Thresholds(counts),
+        thresholds=Thresholds(max_scores),
         persons=responses.persons,
         items=labels,
         source=responses.source,
         frame_kind=responses.frame_kind,
         people=responses.people,
-        codes=theirs,
+        codes=codes,
     ).using(responses.engine)
 
 
-def in_categories_of(labels: NDArray[Any], counts: Ints, theirs: Floats, responses: Responses) -> Responses:
+def in_categories_of(labels: NDArray[Any], max_scores: Ints, codes: Floats, responses: Responses) -> Responses:
     """The responses with the categories of known items, so many and with these codes; other items keep theirs."""
-    mine, place = responses.category_codes(), positions(responses.items, labels)
-    shared = np.flatnonzero(place >= 0)
-    counts, known = responses.thresholds.max_score.copy(), counts
-    counts[shared] = known[place[shared]]
-    codes = np.full((len(place), int(counts.max(initial=1)) + 1), np.nan)
-    own = np.flatnonzero(place < 0)
-    codes[own, : mine.shape[1]] = mine[own][:, : codes.shape[1]]
-    codes[shared, : theirs.shape[1]] = theirs[place[shared]][:, : codes.shape[1]]
-    return _matched(responses, responses.items, counts, codes, np.arange(len(place)))
+    place = positions(responses.items, labels)
+    is_known = place >= 0
+    all_max_scores = responses.thresholds.max_score.copy()
+    all_max_scores[is_known] = max_scores[place[is_known]]
+    width = int(all_max_scores.max(initial=1)) + 1
+    all_codes = np.full((len(place), width), np.nan)
+    codes_in_data = responses.category_codes()
+    all_codes[~is_known, : codes_in_data.shape[1]] = codes_in_data[~is_known][:, :width]
+    all_codes[is_known, : codes.shape[1]] = codes[place[is_known]][:, :width]
+    return _in_categories(responses, responses.items, all_max_scores, all_codes, np.arange(len(place)))

@@ -19,9 +19,11 @@ from spectral_irt.tables import Columns
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
 # interpolated by cubics to cells a quarter as wide, and a value is drawn from the cells: their width adds 0.1^2 / 12 =
 # 0.0008 of the posterior variance.
-STEP, CELLS, FALL = 0.4, 4, 20.0
+NODE_STEP = 0.4
+CELLS_PER_STEP = 4
+LOG_FALL = 20.0
+PERSONS_AT_A_TIME = 256  # whose cells are laid out together: they fit a core's cache
 Seed = int | tuple[int, ...]  # as numpy's generators take it
-ROWS = 256  # people whose cells are laid out at a time: they fit a core's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +106,24 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, layout: Thre
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
         # Two nodes more than needed, for the cubics.
-        mode, width, heights = posterior_density(run, mean[persons], sd, STEP, FALL, beyond=2)
+        mode, width, heights = posterior_density(run, mean[persons], sd, NODE_STEP, LOG_FALL, beyond=2)
         heights[0] = np.zeros(len(mode))
         nodes = np.stack([heights[k] for k in sorted(heights)], axis=1)
         first = min(heights) + 1  # the node, counted from the mode, at which the first cell starts
-        for start in range(0, len(mode), ROWS):
-            some = slice(start, start + ROWS)
-            place = quantiles(nodes[some], chance[persons[some]], first)
-            values[persons[some]] = mode[some, None] + width[some, None] * place
+        for start in range(0, len(mode), PERSONS_AT_A_TIME):
+            rows = slice(start, start + PERSONS_AT_A_TIME)
+            place = quantiles(nodes[rows], chance[persons[rows]], first)
+            values[persons[rows]] = mode[rows, None] + width[rows, None] * place
     return values
 
 
 def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
     """Where each row's distribution function reaches `chance`, in steps between nodes; the second node is at `first`.
 
-    `nodes` has logarithms of densities at even steps. What lies more than FALL below the mode has no mass, so that a
-    person's values do not depend on how far the nodes go on account of others.
+    `nodes` has logarithms of densities at even steps. What lies more than LOG_FALL below the mode has no mass, so that
+    a person's values do not depend on how far the nodes go on account of others.
     """
-    t = np.arange(CELLS) / CELLS
+    t = np.arange(CELLS_PER_STEP) / CELLS_PER_STEP
     cubics = (
         -t * (t - 1) * (t - 2) / 6,
         (t + 1) * (t - 1) * (t - 2) / 2,
@@ -129,10 +131,10 @@ def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
         (t + 1) * t * (t - 1) / 6,
     )
     last = nodes.shape[1] - 3
-    log_p = np.zeros((len(nodes), last, CELLS))
+    log_p = np.zeros((len(nodes), last, CELLS_PER_STEP))
     for k, cubic in enumerate(cubics):
         log_p += nodes[:, k : last + k, None] * cubic
-    cells = np.where(log_p < -FALL, 0.0, np.exp(log_p)).reshape(len(nodes), -1)
+    cells = np.where(log_p < -LOG_FALL, 0.0, np.exp(log_p)).reshape(len(nodes), -1)
     upto = np.cumsum(cells, axis=1)
     row = np.arange(len(nodes))
     out = np.empty_like(chance)
@@ -140,7 +142,7 @@ def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
         target = np.minimum(chance[:, draw] * upto[:, -1], np.nextafter(upto[:, -1], 0))
         cell = np.count_nonzero(upto <= target[:, None], axis=1)
         left = upto[row, cell] - target  # of the cell, which is centered at its point
-        out[:, draw] = (first * CELLS + cell + (0.5 - left / cells[row, cell])) / CELLS
+        out[:, draw] = (first * CELLS_PER_STEP + cell + (0.5 - left / cells[row, cell])) / CELLS_PER_STEP
     return out
 
 
@@ -149,27 +151,29 @@ def latent_regression(
 ) -> tuple[Floats, float]:
     """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood;
     people count by their weights."""
-    someone = np.asarray(responses.counts) > 0
-    counts = None if weights is None else weights[someone]
-    root = np.ones(int(someone.sum())) if counts is None else np.sqrt(counts)
-    project = np.linalg.pinv(root[:, None] * x[someone]) * root
+    answered = np.asarray(responses.counts) > 0
+    counts = None if weights is None else weights[answered]
+    root = np.ones(int(answered.sum())) if counts is None else np.sqrt(counts)
+    least_squares = np.linalg.pinv(root[:, None] * x[answered]) * root
 
-    def image(here: Floats) -> Floats | None:
-        if not someone.any():
+    def em_step(slopes_and_log_sd: Floats) -> Floats | None:
+        if not answered.any():
             return None
-        mean, sd = x @ here[:-1], float(np.exp(here[-1]))
+        mean = x @ slopes_and_log_sd[:-1]
+        sd = float(np.exp(slopes_and_log_sd[-1]))
         ability, error = responses.entries.gather(_moments, beta, responses.thresholds, sd, persons=(mean,))
-        ability, error = ability[someone], error[someone]
-        slopes = project @ ability
-        squares = error**2 + (ability - x[someone] @ slopes) ** 2
+        ability = ability[answered]
+        slopes = least_squares @ ability
+        squares = error[answered] ** 2 + (ability - x[answered] @ slopes) ** 2
         return np.append(slopes, np.log(np.average(squares, weights=counts)) / 2)
 
-    here = settle(image, np.zeros(x.shape[1] + 1))
-    return x @ here[:-1], float(np.exp(here[-1]))
+    fixed_point = settle(em_step, np.zeros(x.shape[1] + 1))
+    return x @ fixed_point[:-1], float(np.exp(fixed_point[-1]))
 
 
 def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: float) -> tuple[Floats, Floats]:
-    ability, error = mean.copy(), np.full(block.n_persons, sd)
+    ability = mean.copy()
+    error = np.full(block.n_persons, sd)
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
         ability[persons], error[persons] = posterior_moments(run, mean[persons], sd)
     return ability, error
@@ -178,8 +182,10 @@ def _moments(block: Block, mean: Floats, beta: Floats, layout: Thresholds, sd: f
 def background(given: Any, n: int) -> Floats:
     """What is known of the people, people x variables: a one, numbers in units of their sd, labels as 0 and 1."""
     columns = [np.ones((n, 1))]
-    for name, values in (given if isinstance(given, Mapping) else {"given": given}).items():
-        values = np.asarray(values)
+    if not isinstance(given, Mapping):
+        given = {"given": given}
+    for name, variable in given.items():
+        values = np.asarray(variable)
         if len(values) != n:
             raise OptionError(f"{name!r} has {len(values):,} entries; there must be one for each of the {n:,} people.")
         if np.issubdtype(values.dtype, np.number) or values.dtype == bool:

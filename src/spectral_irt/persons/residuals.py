@@ -35,10 +35,11 @@ from spectral_irt.text import listed
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart
-REACH = 2.0  # of q: half a degree of freedom; beyond, a mean square is a rare surprise or none, nothing like chi-square
-LEAST = 1e-12  # of a variance in ordered categories
-EACH, MOST = 3, 1_000  # unexpected answers of a person, and of all: what somebody can look at
-CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
+LARGEST_Q = 2.0  # half a degree of freedom; beyond, a mean square is a rare surprise or none, nothing like chi-square
+LEAST = 1e-12  # of a response in ordered categories, where mean squares divide by it
+CERTAIN = 1e-15  # variance of a single residual: above zero, so that one such surprise is still a finite number
+UNEXPECTED_OF_PERSON = 3  # unexpected responses that are listed: what somebody can look at
+UNEXPECTED_OF_ALL = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +55,15 @@ class MeanSquares:
 
 def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int = 0, stop: int | None = None) -> Floats:
     """P(X = 1) of every response of these people, in the order of `block.items`; NaN where difficulty or ability is."""
-    bounds = block.indptr[start : None if stop is None else stop + 1]
-    low, high = int(bounds[0]), int(bounds[-1])
+    if stop is None:
+        stop = block.n_persons
+    bounds = block.indptr[start : stop + 1]
+    low = int(bounds[0])
+    high = int(bounds[-1])
+    items = np.asarray(block.items[low:high])
     p = np.empty(high - low)
     with np.errstate(over="ignore", invalid="ignore"):
-        rows, columns = np.exp(-ability[start:stop]), np.exp(difficulty)
-        fill_scaled((bounds - low).astype(np.int32), np.asarray(block.items[low:high]), rows, columns, p)
+        fill_scaled((bounds - low).astype(np.int32), items, np.exp(-ability[start:stop]), np.exp(difficulty), p)
     p += 1
     return np.reciprocal(p, out=p)
 
@@ -68,20 +72,23 @@ def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, outer: Floats
     """Infit and outfit from sums over answers of 1, (x - E)^2 / V, (x - E)^2, V, C / V^2 - 1 and C - V^2."""
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        outfit, infit = z2 / n, square / v
-        q_out, q_in = np.sqrt(np.maximum(outer, 0)) / n, np.sqrt(np.maximum(inner, 0)) / v
+        outfit = z2 / n
+        infit = square / v
+        q_out = np.sqrt(np.maximum(outer, 0)) / n
+        q_in = np.sqrt(np.maximum(inner, 0)) / v
         return MeanSquares(n, infit, standardized(infit, q_in), outfit, standardized(outfit, q_out))
 
 
 def standardized(mean_square: Floats, q: Floats) -> Floats:
     """Wilson & Hilferty's normal form; NaN where the mean square cannot vary (all V = 1/4)."""
-    z = (np.cbrt(mean_square) - 1) * 3 / np.minimum(q, REACH) + np.minimum(q, REACH**2 / q) / 3
+    z = (np.cbrt(mean_square) - 1) * 3 / np.minimum(q, LARGEST_Q) + np.minimum(q, LARGEST_Q**2 / q) / 3
     return np.where(q > 0, z, np.nan)
 
 
 def person_mean_squares(responses: Responses, thresholds: Floats, ability: Floats) -> MeanSquares:
     """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
-    beta, layout = checked(responses, thresholds), responses.thresholds
+    beta = checked(responses, thresholds)
+    layout = responses.thresholds
     sums = _sums_of_right_and_wrong if layout.binary else _sums_of_categories
     return mean_squares(*responses.entries.gather(sums, beta, layout, persons=(ability,)))
 
@@ -89,9 +96,9 @@ def person_mean_squares(responses: Responses, thresholds: Floats, ability: Float
 def _sums_of_categories(block: Block, theta: Floats, beta: Floats, layout: Thresholds) -> tuple[Floats, ...]:
     """What `mean_squares` takes."""
     sums = np.zeros((6, block.n_persons))
-    for one in answers_at(block, theta, beta, layout):
-        for total, values in zip(sums, one.terms(), strict=True):
-            total += np.bincount(one.person, weights=values, minlength=block.n_persons)
+    for run in answers_at(block, theta, beta, layout):
+        for total, values in zip(sums, run.terms(), strict=True):
+            total += np.bincount(run.person, weights=values, minlength=block.n_persons)
     return tuple(np.where(sums[0] > 0, sums, np.nan))
 
 
@@ -112,7 +119,8 @@ class AnswersAt:
 
     def terms(self) -> tuple[Floats | None, ...]:
         """What the mean squares add up."""
-        v, square = np.maximum(self.variance, LEAST), (self.x - self.mean) ** 2
+        v = np.maximum(self.variance, LEAST)
+        square = (self.x - self.mean) ** 2
         return None, square / v, square, v, self.fourth / v**2 - 1, self.fourth - v**2
 
 
@@ -124,17 +132,18 @@ def answers_at(
     Without `everybody` people with an extreme score or a single answer are left out.
     """
     block = answers_with_difficulty(block, beta)
-    rows, cumulated = rows_of(block, layout), layout.cumulated(np.nan_to_num(beta))
+    rows = rows_of(block, layout)
+    cumulated = layout.cumulated(np.nan_to_num(beta))
     _, items, category = answered_items(block, layout)
-    used = np.isfinite(theta) & (everybody | rows.informative)
+    takes_part = np.isfinite(theta) & (everybody | rows.informative)
     person = np.repeat(np.arange(block.n_persons), rows.counts)
-    kept = np.arange(len(person)) if used.all() else np.flatnonzero(used[person])
+    answers = np.arange(len(person)) if takes_part.all() else np.flatnonzero(takes_part[person])
     size = CACHED // layout.widest
-    for start in range(0, len(kept), size):
-        some = kept[start : start + size]
-        own = theta[person[some]]
-        moments = answer_moments(own, items[some], cumulated)
-        yield AnswersAt(person[some], items[some], category[some].astype(np.float64), own, *moments)
+    for start in range(0, len(answers), size):
+        run = answers[start : start + size]
+        theta_of_answer = theta[person[run]]
+        moments = answer_moments(theta_of_answer, items[run], cumulated)
+        yield AnswersAt(person[run], items[run], category[run].astype(np.float64), theta_of_answer, *moments)
 
 
 def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats, layout: Thresholds) -> tuple[Floats, ...]:
@@ -142,9 +151,9 @@ def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats, la
     their sums need numbers of the items alone."""
     block = answers_with_difficulty(block, difficulty)
     theta = np.where(block.informative & np.isfinite(theta), theta, np.nan)
-    able, hard = np.exp(np.clip(theta, -FARTHEST, FARTHEST)), np.exp(np.clip(difficulty, -FARTHEST, FARTHEST))
-    hard = np.where(np.isfinite(hard), hard, 1.0)
-    ease = 1 / hard
+    exp_theta = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
+    exp_b = np.exp(np.clip(difficulty, -FARTHEST, FARTHEST))
+    exp_b = np.where(np.isfinite(exp_b), exp_b, 1.0)
     sums = np.full((3, block.n_persons), np.nan)
     every_right = block.right()
     for start, stop in person_chunks(block.indptr, CACHED):
@@ -159,10 +168,12 @@ def _sums_of_right_and_wrong(block: Block, theta: Floats, difficulty: Floats, la
         for row, values in zip(sums, (p, v, np.multiply(v, v)), strict=True):
             row[people] = np.add.reduceat(values, block.indptr[people] - low)
     square, v, v2 = sums
-    of_halves = block.pattern(len(difficulty)) @ np.stack([hard, ease], axis=1)
-    right, wrong = of_halves[0::2], of_halves[1::2]
-    z2 = right[:, 0] / able + wrong[:, 1] * able
-    inverse = 2 * block.counts + (right[:, 0] + wrong[:, 0]) / able + (right[:, 1] + wrong[:, 1]) * able
+    # Of each person's right responses, then of the wrong ones: sums of exp(b) and of exp(-b).
+    halves = block.pattern(len(difficulty)) @ np.stack([exp_b, 1 / exp_b], axis=1)
+    right_b, right_inverse_b = halves[0::2].T
+    wrong_b, wrong_inverse_b = halves[1::2].T
+    z2 = right_b / exp_theta + wrong_inverse_b * exp_theta
+    inverse = 2 * block.counts + (right_b + wrong_b) / exp_theta + (right_inverse_b + wrong_inverse_b) * exp_theta
     n = np.where(np.isnan(theta), np.nan, block.counts)
     return n, z2, square, v, inverse - 4 * block.counts, v - 4 * v2
 
@@ -173,10 +184,11 @@ def residuals(
     """Of every answer x the positions of person and item, x, what is expected, and z = (x - E) / sqrt(V); for few."""
     person, item, x = responses.answers()
     layout = responses.thresholds
-    known = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
+    has_both = np.isfinite(layout.mean(thresholds))[item] & np.isfinite(ability)[person]
     cumulated = layout.cumulated(np.nan_to_num(thresholds))
-    mean, variance, *_ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
-    mean, variance = np.where(known, mean, np.nan), np.maximum(variance, CERTAIN)
+    mean, variance, *_ = answer_moments(np.where(has_both, ability[person], 0.0), item, cumulated)
+    mean = np.where(has_both, mean, np.nan)
+    variance = np.maximum(variance, CERTAIN)
     with np.errstate(invalid="ignore", divide="ignore"):
         return person, item.astype(np.int64), x, mean, (x - mean) / np.sqrt(variance)
 
@@ -184,8 +196,14 @@ def residuals(
 def residual_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
     """`person, item, response, expected, residual, z` of every answer."""
     person, item, x, expected, z = residuals(responses, thresholds, ability)
-    columns = {"person": responses.persons[person], "item": responses.items[item], "response": x.astype(np.int64)}
-    return columns | {"expected": expected, "residual": x - expected, "z": z}
+    return {
+        "person": responses.persons[person],
+        "item": responses.items[item],
+        "response": x.astype(np.int64),
+        "expected": expected,
+        "residual": x - expected,
+        "z": z,
+    }
 
 
 def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
@@ -200,12 +218,12 @@ def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
 def unexpected_columns(
     responses: Responses,
     difficulty: Floats,
-    found: Abilities,
+    estimates: Abilities,
     fits: MeanSquares,
     *,
     people: Ints | None = None,
-    per_person: int = EACH,
-    limit: int = MOST,
+    per_person: int = UNEXPECTED_OF_PERSON,
+    limit: int = UNEXPECTED_OF_ALL,
 ) -> Columns:
     """`person, misfit_z, item, response, expected, z, ability, difficulty`: the most unexpected answers of each person.
 
@@ -217,25 +235,31 @@ def unexpected_columns(
     if people is None:
         people = np.flatnonzero(worst > ERRATIC)
         people = people[np.argsort(-worst[people], kind="stable")][:limit]
-    where = responses.thresholds.mean(difficulty) if not responses.thresholds.binary else difficulty
-    some = np.unique(people)
-    ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
-    person, item, x, expected, z = residuals(responses.take_persons(some), difficulty, ability)
-    turn = np.zeros(len(some), dtype=np.int64)
-    turn[np.searchsorted(some, people)] = np.arange(len(people))
+    location = difficulty
+    if not responses.thresholds.binary:
+        location = responses.thresholds.mean(difficulty)
+    sorted_people = np.unique(people)
+    ability = estimates.ability[sorted_people]
+    ability = np.where(np.isfinite(ability), ability, np.nan)
+    person, item, x, expected, z = residuals(responses.take_persons(sorted_people), difficulty, ability)
+    # In the order in which people were asked for, the most unexpected response of each first.
+    turn = np.zeros(len(sorted_people), dtype=np.int64)
+    turn[np.searchsorted(sorted_people, people)] = np.arange(len(people))
     size = np.abs(np.nan_to_num(z))
     order = np.lexsort((-size, turn[person]))
     order = order[size[order] > 1]
-    mine = turn[person[order]]
-    chosen = order[np.arange(len(order)) - np.searchsorted(mine, mine) < per_person][:limit]
-    who, item = some[person[chosen]], item[chosen]
+    turn_of_response = turn[person[order]]
+    rank_within_person = np.arange(len(order)) - np.searchsorted(turn_of_response, turn_of_response)
+    chosen = order[rank_within_person < per_person][:limit]
+    chosen_people = sorted_people[person[chosen]]
+    chosen_items = item[chosen]
     return {
-        "person": responses.persons[who],
-        "misfit_z": worst[who],
-        "item": responses.items[item],
+        "person": responses.persons[chosen_people],
+        "misfit_z": worst[chosen_people],
+        "item": responses.items[chosen_items],
         "response": x[chosen].astype(np.int64),
         "expected": expected[chosen],
         "z": z[chosen],
-        "ability": found.ability[who],
-        "difficulty": where[item],
+        "ability": estimates.ability[chosen_people],
+        "difficulty": location[chosen_items],
     }
