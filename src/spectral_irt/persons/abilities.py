@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.ability import cached_runs, estimated
+from spectral_irt.ability import cached_runs, estimate_abilities
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
 from spectral_irt.data.design import same_rows
@@ -171,7 +171,7 @@ def _estimates(
     ability = np.full(distinct.n_persons, mean, dtype=float)
     se = np.full(distinct.n_persons, sd, dtype=float)
     for persons, run in cached_runs(distinct, layout, beta):
-        ability[persons], se[persons] = estimated(run, warm, prior)
+        ability[persons], se[persons] = estimate_abilities(run, warm, prior)
     extreme = ((rows.scores == 0) | (rows.scores == rows.max_scores)) & (rows.counts > 0)
     return ability[row_of_person], se[row_of_person], extreme, rows.counts, rows.scores
 
