@@ -113,7 +113,7 @@ def test_prior_is_estimated():
 def test_categories_near_and_far_have_one_likelihood(monkeypatch):
     data = simulate.partial_credit(60, 5, categories=4, seed=1)
     near = abilities(data.responses, data.thresholds, "eap")
-    monkeypatch.setattr(module, "FAR", 0.0)  # where powers of odds would overflow
+    monkeypatch.setattr(module, "SAFE_EXPONENT", 0.0)  # where powers of odds would overflow
     far = abilities(data.responses, data.thresholds, "eap")
     np.testing.assert_allclose([far.ability, far.se], [near.ability, near.se], atol=1e-9)
 
