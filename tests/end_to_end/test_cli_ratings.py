@@ -39,6 +39,10 @@ def test_raters_have_a_table_of_their_own(cli, file, monkeypatch):
     assert record()["facets"]["rater"]["levels"] == 21
     assert 0 < record()["facets"]["rater"]["reliability"] < 1
     assert pl.read_csv("out/rater_language.csv").columns[:2] == ["rater", "group"]
+    used = pl.read_csv("out/rater_categories.csv")
+    assert (used.height, used["n"].sum()) == (21 * 4, 75 * 21 * 4)
+    assert used["expected"].sum() == pytest.approx(75 * 21 * 4)
+    assert record()["facets"]["rater"]["df"] == 20
     assert persons["fair_average"].is_between(0, 3).all()
     cli.ok("fit ratings.csv --facet rater --ignore language -o out")
     assert not Path("out/rater_language.csv").exists()  # of the earlier run
@@ -214,3 +218,34 @@ def test_a_word_among_numbers_is_refused_in_a_file_and_remarked_on_in_a_mapping(
     (found,) = study._explained({"length": {f"q{k}": value for k, value in enumerate(lengths)}}).remarks
     assert found.code == "covariates_in_words"
     assert "'x' (item q3)" in found.sentence
+
+
+def test_unexpected_ratings_and_contrasts_are_written_with_all_tables(cli, file, monkeypatch):
+    without_pictures(monkeypatch)
+    cli.ok("fit ratings.csv --facet rater --ignore language -o out --all --report r.html")
+    unexpected = pl.read_csv("out/unexpected.csv")
+    assert unexpected.columns == ["person", "item", "rater", "response", "expected", "z", "ability"]
+    assert unexpected["z"].abs().min() >= 3
+    assert pl.read_csv("out/rater_contrasts.csv").height == 21 * 6
+    page = Path("r.html").read_text()
+    assert f"{len(unexpected)} ratings of 6,300 are 3 or more standard deviations" in page
+    assert "equal severities: chi-square" in page
+
+
+def test_ratings_that_nothing_links_are_described_one_subset_at_a_time(cli, monkeypatch):
+    """Raters 1 and 2 of some students, 3 and 4 of others: measures of the first subset only; and one rater each."""
+    without_pictures(monkeypatch)
+    table = pl.read_csv(datasets.writing_file()).drop("language")
+    half = pl.col("student") % 2 == 1
+    subsets = table.filter((half & (pl.col("rater") <= 2)) | (~half & pl.col("rater").is_in([3, 4])))
+    subsets.write_csv("subsets.csv")
+    cli.ok("fit subsets.csv --facet rater -o out --report r.html")
+    n = pl.read_csv("out/persons.csv").filter(pl.col("subset") == 1)
+    page = Path("r.html").read_text()
+    assert f"Reliability, targeting and extreme scores are those of subset 1, {len(n)} of 372 people." in page
+    assert f"<td>{n['ability'].median():.2f}</td>" in page.split("half are below (median)")[1][:60]
+    subsets.unique("student", keep="first").write_csv("single.csv")
+    said = cli.ok("fit single.csv --facet rater -o single --report single.html")
+    assert "none of which can be compared with another" in said
+    assert "Prior:" not in said
+    assert set(pl.read_csv("single/rater.csv")["status"]) == {"unlinked"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -18,13 +19,23 @@ from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import CERTAIN, agreement, facet_findings, facet_table, fit_by_level, interactions
+from spectral_irt.inference.facets import (
+    CERTAIN,
+    agreement,
+    facet_findings,
+    facet_table,
+    fit_by_level,
+    interactions,
+    item_contrasts,
+)
 from spectral_irt.inference.fit.item_fit import verdict
 from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.rating_tables import all_same, category_use, unexpected_ratings
 from spectral_irt.inference.results import two_sided
 from spectral_irt.inference.scores.reliability import separation
+from spectral_irt.persons.residuals import UNEXPECTED_OF_ALL
 from spectral_irt.tables import Columns
-from spectral_irt.text import count
+from spectral_irt.text import count, p_value
 from spectral_irt.xlsx import ABOUT, FINDINGS, LONGEST_SHEET_NAME
 
 if TYPE_CHECKING:
@@ -39,6 +50,8 @@ class FacetTables(NamedTuple):
 
     levels: str  # a row for each rater
     interactions: str  # with items
+    categories: str  # how often each rater used each category
+    contrasts: str  # of two items each, by rater
     groups: Mapping[str, str]  # interactions with groups of persons, by the column of the groups
 
 
@@ -46,7 +59,8 @@ def facet_tables(facets: Sequence[str], groups: Iterable[str] = ()) -> dict[str,
     """The names of the tables about each facet, all different from each other and from those of other results.
 
     >>> facet_tables(["Rater / Judge", "scores"], ["sex"])["Rater / Judge"]
-    FacetTables(levels='rater_judge', interactions='rater_judge_interactions', groups={'sex': 'rater_judge_sex'})
+    FacetTables(levels='rater_judge', interactions='rater_judge_interactions', categories='rater_judge_categories', \
+contrasts='rater_judge_contrasts', groups={'sex': 'rater_judge_sex'})
     >>> facet_tables(["Persons"])["Persons"].levels
     'facet_persons'
     """
@@ -68,7 +82,11 @@ def facet_tables(facets: Sequence[str], groups: Iterable[str] = ()) -> dict[str,
         levels[facet] = free_name("facet", plain) if plain in taken else free_name(plain)
     return {
         facet: FacetTables(
-            name, free_name(name, "interactions"), {one: free_name(name, _in_file_name(one)) for one in columns}
+            levels=name,
+            interactions=free_name(name, "interactions"),
+            categories=free_name(name, "categories"),
+            contrasts=free_name(name, "contrasts"),
+            groups={one: free_name(name, _in_file_name(one)) for one in columns},
         )
         for facet, name in levels.items()
     }
@@ -158,11 +176,50 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def interactions(self, name: str | None = None, groups: Any = None) -> Columns:
         """Score tests of the levels of a facet with items, or with groups of people; the most certain first.
 
-        `bias` in logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
+        `n` ratings, `observed_average` and `expected_average` (given the totals) in the codes of the data; `bias` in
+        logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
         """
         if name != self._facet(name):
             return columns_of(self.interactions, self._facet(name), groups)
         return interactions(self.calibration, self.responses, name, groups)
+
+    @tabled
+    @once
+    def contrasts(self, name: str | None = None) -> Columns:
+        """Is a rater more severe on one item than on another? Of every level of a facet each two items, the most
+        certain first: `item, other_item`; `contrast` in logits, by how much more severe on `item` than severity and
+        difficulties explain, less the same on `other_item`; `se, z, p`, and `p_holm` over all of them."""
+        if name != self._facet(name):
+            return columns_of(self.contrasts, self._facet(name))
+        return item_contrasts(self.calibration, self.responses, name)
+
+    @tabled
+    @once
+    def category_use(self, name: str | None = None) -> Columns:
+        """How often each level of a facet used each category, by default of the only facet; or each "item".
+
+        `category` (as in the data), `n, share`; `expected`, the number that the model expects given the totals;
+        `mean_measure` and `expected_measure`, the mean over these ratings of ability less location and severity, in
+        logits, and what the model expects of it: both should rise with the category; `outfit`, 1 expected.
+        """
+        if name != "item" and name != self._facet(name):
+            return columns_of(self.category_use, self._facet(name))
+        assert self.calibration.facets is not None
+        ability = self.abilities("wle").ability
+        return category_use(self.calibration.facets, self.responses, self.calibration.thresholds, ability, name)
+
+    @tabled
+    @once
+    def unexpected_ratings(self, limit: int = UNEXPECTED_OF_ALL) -> Columns:
+        """Ratings three or more standard deviations from what the model expects, the farthest first, at most so many:
+        `person, item, rater` (and other facets), `response, expected` in the codes of the data, `z, ability`."""
+        self._facet(next(iter(self.facets), None))
+        assert self.calibration.facets is not None
+        ability = self.abilities("wle").ability
+        return unexpected_ratings(self.calibration.facets, self.responses, self.calibration.thresholds, ability, limit)
+
+    def _unexpected(self) -> Columns:
+        return columns_of(self.unexpected_ratings) if self.facets else super()._unexpected()
 
     @once
     def _rated_items(self) -> Columns:
@@ -173,7 +230,10 @@ class AnalysisOfRatings(AnalysisOfPeople):
         ability = self.abilities("wle").ability
         fit = fit_by_level(self.calibration, self.responses, ability, *levels, given=self._given_total())
         z = fit["infit_conditional_z"]
-        columns = self.calibration.own_items.item_columns() | fit
+        items = self.calibration.own_items
+        with np.errstate(invalid="ignore"):
+            average = (np.nan_to_num(items.category_n) * np.nan_to_num(items.codes)).sum(axis=1) / items.n
+        columns = items.item_columns() | {"observed_average": average} | fit
         return columns | verdict(two_sided(z), z, fit["infit_conditional"], CERTAIN)
 
     @once
@@ -196,12 +256,16 @@ class AnalysisOfRatings(AnalysisOfPeople):
             pairs, apart = met["pairs"].sum(), separation(severity, table["se"][largest])
             kinds = {"reliability": max(apart.reliability, 0.0), "separation": apart.separation, "strata": apart.strata}
             impressions = self._halo(name)
+            same = all_same(severity, table["se"][largest])
             found[name] = {
                 "levels": len(table["n"]),
                 "subsets": int(table["subset"].max()),
                 "levels_compared": int(largest.sum()),
                 "sd": float(np.std(severity, ddof=1)) if len(severity) > 1 else None,
                 **{key: value if np.isfinite(value) else None for key, value in kinds.items()},
+                "chi2": None if same is None else same.chi2,
+                "df": None if same is None else same.df,
+                "p": None if same is None else same.p,
                 "pairs": int(pairs) // 2,
                 "halo": None if impressions is None else impressions.ratio,
                 "halo_z": None if impressions is None else impressions.z,
@@ -212,12 +276,16 @@ class AnalysisOfRatings(AnalysisOfPeople):
                 found[name] |= {key: float(share) for key, share in shares.items()}
         return found
 
-    def _facet_tables(self, parts: Parts) -> dict[str, Columns]:
-        """The tables of all facets by the names of their files."""
+    def _facet_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
+        """The tables of all facets by the names of their files; `every` one, or those of a default run."""
         tables = {}
         for name, called in facet_tables(self.facets, parts.groups).items():
             tables[called.levels] = columns_of(self.facet, name)
             tables[called.interactions] = columns_of(self.interactions, name, None)
+            tables[called.categories] = columns_of(self.category_use, name)
+            if every:
+                with suppress(OptionError):  # too many of them
+                    tables[called.contrasts] = columns_of(self.contrasts, name)
             for column, table in called.groups.items():
                 tables[table] = columns_of(self.interactions, name, parts.groups[column])
         return tables
@@ -260,20 +328,26 @@ def severest_first(table: Columns) -> Ints:
 
 def facet_lines(study: AnalysisOfRatings) -> list[tuple[str, str]]:
     """A line for each facet."""
-    said = []
-    for name, found in study._facet_record().items():
+    return [(name, _facet_line(study, name, record)) for name, record in study._facet_record().items()]
+
+
+def _facet_line(study: AnalysisOfRatings, name: str, record: Mapping[str, Any]) -> str:
+    parts = []
+    levels = count(record["levels"], name)
+    if record["levels_compared"] == 1 < record["levels"]:
+        parts.append(f"{levels}, none of which can be compared with another")
+    else:
         table = columns_of(study.facet, name)
         severity = table["severity"][table["subset"] == 1]
-        low, high = np.nanmin(severity), np.nanmax(severity)
-        text = f"{count(found['levels'], name)}, "
-        if found["subsets"] > 1:
-            text += f"{found['levels_compared']:,} in subset 1: "
-        text += f"severity {low:z.2f} to {high:z.2f} logits"
-        if found["reliability"] is not None:
-            text += f", reliability {found['reliability']:.2f}, separation {found['separation']:.2f}"
-        if "agreement" in found:
-            text += f"; exact agreement {found['agreement']:.0%}, expected {found['expected']:.0%}"
-        if found["halo"] is not None:
-            text += f"; halo {found['halo']:.2f} (1 expected)"
-        said.append((name, text))
-    return said
+        some = f"{record['levels_compared']:,} in subset 1: " if record["subsets"] > 1 else ""
+        text = f"{levels}, {some}severity {np.nanmin(severity):z.2f} to {np.nanmax(severity):z.2f} logits"
+        if record["reliability"] is not None:
+            text += f", reliability {record['reliability']:.2f}, separation {record['separation']:.2f}"
+        parts.append(text)
+    if record["p"] is not None:
+        parts.append(f"equal severities: chi-square {record['chi2']:.1f}, df {record['df']:,}, {p_value(record['p'])}")
+    if "agreement" in record:
+        parts.append(f"exact agreement {record['agreement']:.0%}, expected {record['expected']:.0%}")
+    if record["halo"] is not None:
+        parts.append(f"halo {record['halo']:.2f} (1 expected)")
+    return "; ".join(parts)

@@ -167,7 +167,7 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     if parts.persons:
         tables |= study._people_tables(parts, every)
     if study.facets:
-        tables |= study._facet_tables(parts)
+        tables |= study._facet_tables(parts, every)
     if parts.fit and every:
         tables["item_fit"] = fit
         if not calibration.layout.binary and (curves := study._curves()):

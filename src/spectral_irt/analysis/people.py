@@ -288,6 +288,10 @@ class AnalysisOfPeople:
         beta, fit = self.calibration.thresholds, self._person_fit(self._estimate(None))
         return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
 
+    def _unexpected(self) -> Columns:
+        """What goes to a file of unexpected answers."""
+        return columns_of(self.unexpected_answers)
+
     @once
     def _booklets(self) -> Booklets:
         """The forms that people were given, with items that they skipped; see `data.booklets`."""
@@ -485,7 +489,7 @@ class AnalysisOfPeople:
             if every and not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
         if parts.scores and every:
-            tables["unexpected"] = columns_of(self.unexpected_answers)
+            tables["unexpected"] = self._unexpected()
         if parts.described:
             tables["groups"] = columns_of(self.group_means, parts.described)
         if parts.cuts:

@@ -364,7 +364,9 @@ class FitJob:
             unwanted |= dict.fromkeys(MORE, True)
         wanted = list(filterfalse(unwanted.get, TABLES))
         for names in facet_tables(self.method.facet, results.group).values():
-            wanted += [names.levels, names.interactions, *names.groups.values()]
+            wanted += [names.levels, names.interactions, names.categories, *names.groups.values()]
+            if results.every_table:
+                wanted.append(names.contrasts)
         return wanted
 
     def _write(self, draft: Path, target: Path) -> None:

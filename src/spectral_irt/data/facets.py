@@ -22,7 +22,9 @@ TAKEN_NAMES = frozenset({
     "item", "items", "person", "persons", "group", "threshold", "thresholds", "severity", "se", "n", "infit", "infit_z",
     "outfit", "outfit_z", "discrimination", "discrimination_se", "observed_average", "fair_average", "subset", "status",
     "infit_conditional", "infit_conditional_z", "outfit_conditional", "outfit_conditional_z", "halo", "halo_z",
-    "misfit", "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which",
+    "misfit", "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which", "expected_average",
+    "category", "share", "expected", "mean_measure", "expected_measure", "response", "ability", "contrast",
+    "other_item",
 })  # fmt: skip
 
 

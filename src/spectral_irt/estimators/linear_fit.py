@@ -85,7 +85,8 @@ def design_fit(
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     told = likelihood.at(a @ start).of_parameters(a).diagonal()
-    ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told)
+    alone = levels_alone(made, subset)
+    ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told, alone)
     fixed = made.fixed if made.fixed.any() else None
     found = newton(likelihood, start, design=a, fixed=fixed, levels=levels, ridge=ridge, tell=tell, **steps)
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
@@ -280,19 +281,29 @@ def numbers_taken_for_words(properties: Mapping[str, Mapping[Any, Any]]) -> Iter
             yield Finding("covariates_in_words", "warning", sentence, remedy, tuple(words))
 
 
+def levels_alone(made: DesignMatrix, subset: Mapping[str, Ints]) -> Mask:
+    """Levels of a facet that are compared with no other level: zero by definition, whatever the ratings are."""
+    alone = np.zeros(made.matrix.shape[1], dtype=bool)
+    for term in made.terms:
+        if term.of_facet and term.name in subset:
+            alone[term.columns] = np.bincount(subset[term.name])[subset[term.name]] == 1
+    return alone
+
+
 def _ridge(
-    responses: Responses, made: DesignMatrix, regularization: str | float, used: Mask, told: Floats
+    responses: Responses, made: DesignMatrix, regularization: str | float, used: Mask, told: Floats, alone: Mask
 ) -> tuple[Ridge | None, Mask]:
     """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others.
 
-    `used` are thresholds of the items between two categories that were used, `told` the information on parameters.
+    `used` are thresholds of the items between two categories that were used, `told` the information on parameters,
+    and `alone` are levels that need no prior, since there is nothing to estimate.
     """
     a, layout, real = made.matrix, responses.thresholds, made.real
     met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
     meets = abs(a).sign()  # a property in numbers says by how much, not whether
     passed = meets.T @ passed_counts(responses)
     most = meets.T @ met[layout.item]
-    plain = made.of_columns(lambda term: term.weight is not None or term.interaction)
+    plain = made.of_columns(lambda term: term.weight is not None or term.interaction) & ~alone
     tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
     for term in made.terms:
         if term.level is not None and term.weight is not None:  # the thresholds of the items
@@ -373,10 +384,13 @@ class DesignResult:
     def facet(self, name: str) -> Columns:
         """What was found about a facet."""
         own = self.design.term(name).columns
-        status = np.where(self.subset[name] > 0, "unlinked", "ok").astype(object)
+        unlinked = self.subset[name] > 0
+        if len(unlinked) > 1:
+            unlinked |= levels_alone(self.design, self.subset)[own]
+        status = np.where(unlinked, "unlinked", "ok").astype(object)
         status[~self.tied[own]] = "extreme"
         status[self.design.fixed[own]] = "anchored"
-        se = np.where(self.subset[name] > 0, np.inf, self.se[own])
+        se = np.where(unlinked & ~self.design.fixed[own], np.inf, self.se[own])
         return {"severity": self.eta[own], "se": se, "status": status, "subset": self.subset[name]}
 
     @property

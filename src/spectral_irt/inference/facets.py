@@ -7,6 +7,7 @@ combinations of both, and a level is the sum of its combinations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact import Contour, PatternPart, padded, pattern_parts
+from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.information import Point, by_item
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
@@ -22,11 +24,13 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_it
 from spectral_irt.data.design import Mask, distinct_rows
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import by_label
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.fit.item_fit import SQUARES, verdict
 from spectral_irt.inference.fit.level_fit import at_points, level_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.rating_tables import Averages, cell_averages
 from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
@@ -228,7 +232,7 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     """Score tests of every level of a facet with every item; or, with the groups of people, with every group.
 
     The columns are those of `Analysis.interactions`. Nothing is fitted again: `bias` is one Newton step, and the
-    information that the parameters of the model take up is subtracted.
+    information that the parameters of the model take up is subtracted. What is expected is so given the totals.
     """
     rated = calibration.facets
     assert rated is not None
@@ -245,11 +249,18 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
         pairs, cell = np.unique(np.stack([code, facets.item], axis=1), axis=0, return_inverse=True)
         against, main = (sparse.csr_array(one @ sparse.diags_array(few.astype(float))) for one in (matrix, a))
         level, second, other = pairs[:, 0], facets.items[pairs[:, 1]], "item"
-        parts = [_beside(point, main, cell.ravel(), level)]
+        cell = cell.ravel()
+        parts = [_beside(point, main, cell, level)]
+        means = [cell_averages(rated, responses, point.gradient, cell, len(level))]
     else:
         split, each = by_label(responses, groups), np.arange(len(labels))
         some = [responses.take_persons(split.group == k) for k in range(split.n_groups)]
-        parts = [_beside(Likelihood(one, beta).at(beta), a, code, each) for one in some]
+        parts = []
+        means = []
+        for one in some:
+            at_group = Likelihood(one, beta).at(beta)
+            parts.append(_beside(at_group, a, code, each))
+            means.append(cell_averages(rated, one, at_group.gradient, code, len(labels)))
         level, other = np.tile(each, split.n_groups), "group"
         second = np.repeat(np.array(split.names, dtype=object), len(labels))
     score, own, whole = (np.concatenate([part[k] for part in parts]) for k in range(3))
@@ -269,8 +280,71 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
     z = bias / se
     p = two_sided(z)
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
-    columns = {name: labels[level], other: second, "bias": bias, "se": se, "z": z, "p": p}
-    return {key: values[order] for key, values in (columns | {"p_holm": adjusted(p, "holm")}).items()}
+    averages = Averages(*(np.concatenate(values) for values in zip(*means, strict=True)))
+    columns = {
+        name: labels[level],
+        other: second,
+        "n": averages.n,
+        "observed_average": averages.observed,
+        "expected_average": averages.expected,
+        "bias": bias,
+        "se": se,
+        "z": z,
+        "p": p,
+        "p_holm": adjusted(p, "holm"),
+    }
+    return {key: values[order] for key, values in columns.items()}
+
+
+def item_contrasts(calibration: Calibration, responses: Responses, name: str) -> Columns:
+    """Of every level of a facet each two of its items: the columns of `Analysis.contrasts`.
+
+    Two columns are added to the design at a time, the level on either item, and one Newton step d = V^-1 g is taken,
+    with V their information less what the parameters of the model take up. The contrast is d_1 - d_2.
+    """
+    rated = calibration.facets
+    assert rated is not None
+    labels, code = rated.facets.column(name)
+    cells, cell = np.unique(np.stack([code, rated.facets.item], axis=1), axis=0, return_inverse=True)
+    n = len(cells)
+    if n > DENSE_PARAMETERS:
+        raise OptionError(f"there are {n:,} pairs of {name} and item; contrasts are for up to {DENSE_PARAMETERS:,}.")
+    spread = rated.spread if rated.spread.ndim == 1 else np.diag(rated.spread)
+    likelihood, beta = Likelihood(responses, rated.likeliest), rated.likeliest
+    further = sparse.eye_array(n, format="csr")[cell.ravel()[responses.thresholds.item]]
+    every = sparse.csr_array(sparse.hstack([further, rated.design[:, np.flatnonzero(spread != 0)]]))
+    gradient = every.T @ likelihood.at(beta).gradient
+    matrix = information_at(likelihood, beta, every).matrix
+    taken = matrix[:n, n:] @ np.linalg.pinv(matrix[n:, n:], rcond=1e-10, hermitian=True)
+    left, score = matrix[:n, :n] - taken @ matrix[n:, :n], gradient[:n] - taken @ gradient[n:]
+    first, second = (
+        np.array(
+            [pair for k in range(len(labels)) for pair in combinations(np.flatnonzero(cells[:, 0] == k).tolist(), 2)],
+            dtype=np.int64,
+        )
+        .reshape(-1, 2)
+        .T
+    )
+    both = np.stack([first, second], axis=1)
+    # Where a level has two items only, both together are its severity: V has rank 1, and the difference is known.
+    inverse = np.linalg.pinv(left[both[:, :, None], both[:, None, :]], rcond=1e-6, hermitian=True)
+    contrast = np.einsum("rij,rj->ri", inverse, score[both]) @ [1.0, -1.0]
+    variance = inverse[:, 0, 0] + inverse[:, 1, 1] - 2 * inverse[:, 0, 1]
+    se = np.sqrt(np.where(variance > 0, variance, np.nan))
+    z = contrast / se
+    p = two_sided(z)
+    columns = {
+        name: labels[cells[first, 0]],
+        "item": rated.facets.items[cells[first, 1]],
+        "other_item": rated.facets.items[cells[second, 1]],
+        "contrast": np.where(np.isfinite(se), contrast, np.nan),
+        "se": se,
+        "z": z,
+        "p": p,
+        "p_holm": adjusted(p, "holm"),
+    }
+    order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
+    return {key: values[order] for key, values in columns.items()}
 
 
 def _beside(

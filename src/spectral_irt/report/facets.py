@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import facet_lines, facet_tables, severest_first
 from spectral_irt.inference.facets import CERTAIN
+from spectral_irt.inference.rating_tables import UNEXPECTED as FAR_OFF
+from spectral_irt.persons.residuals import UNEXPECTED_OF_ALL
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
 from spectral_irt.report.items import closed_if_alike
+from spectral_irt.tables import Columns
 from spectral_irt.text import count, number
 
 LEVELS = (
@@ -15,7 +21,7 @@ LEVELS = (
     Column("se", "s.e.", 2),
     Column("n", "Ratings", 0),
     Column("observed_average", "Average", 2),
-    Column("fair_average", "Fair average", 2),
+    Column("fair_average", "Fair", 2),
     Column("infit_conditional", "Infit", 2),
     Column("outfit_conditional", "Outfit", 2),
     Column("agreement", "Agreement", 2),
@@ -32,19 +38,74 @@ LEVELS = (
     Column("subset", "Subset that can be compared", 0, closed=True),
 )
 BIAS = (
+    Column("n", "Ratings", 0),
+    Column("observed_average", "Average", 2),
+    Column("expected_average", "Expected", 2),
     Column("bias", "Bias (logits)", 2),
     Column("se", "s.e.", 2),
     Column("z", "z", 2),
     Column("p_holm", "p, adjusted", 3, p=True),
+)
+CATEGORIES = (
+    Column("category", "Category", 0),
+    Column("n", "Ratings", 0),
+    Column("expected", "Expected", 1),
+    Column("share", "Share", 3),
+    Column("mean_measure", "Mean measure", 2),
+    Column("expected_measure", "Expected measure", 2),
+    Column("outfit", "Outfit", 2),
+)
+UNEXPECTED = (Column("response", "Rating", 0), Column("expected", "Expected", 2), Column("z", "z", 2))
+MOST_UNEXPECTED = 20  # rows of a report; the file has all
+OF_CATEGORIES = (
+    "Expected ratings are those of the model given the totals of the persons. The mean measure is that of person less "
+    "location and severity, in logits, over these ratings; it should rise with the category, near what is expected. "
+    "Outfit: 1 is expected."
 )
 MEANING = (
     "Severities are in logits and sum to zero; larger = more severe. The fair average is the mean rating that the "
     "average person would get, in the codes of the data. Infit and outfit are given the totals of the persons: 1 is "
     "expected, above 1 is underfit (noise), below 1 overfit (more regular than the model). Status: a misfit is named "
     "where it is significant (5% for all together) and large. Agreement: the share of equal ratings where two rated "
-    "the same person on the same item, and what the model expects of it given the totals."
+    "the same person on the same item, and what the model expects of it given the totals. Equal severities: a test of "
+    "the hypothesis that all severities are the same."
 )
 OF_SUBSETS = "Severities, measures and fair averages of subsets that nothing links cannot be compared."
+
+
+def unexpected(data: ReportData) -> list[Any]:
+    """Single ratings that are far from what is expected; persons are named only where that was asked for."""
+    ratings = columns_of(data.study.unexpected_ratings)
+    n = len(ratings["z"])
+    if not n:
+        return [Text(f"No rating is {FAR_OFF:g} or more standard deviations from what the model expects.")]
+    at_least = "at least " if n == UNEXPECTED_OF_ALL else ""
+    first = f"; the {MOST_UNEXPECTED} farthest" if n > MOST_UNEXPECTED else ""
+    said = (
+        f"{at_least}{count(n, 'rating')} of {data.record['counts']['responses']:,} "
+        f"{'is' if n == 1 else 'are'} {FAR_OFF:g} or more standard deviations from what the model expects{first}. "
+        "unexpected.csv, which --all writes, has the persons."
+    )
+    names = ["item", *data.study.facets]
+    if data.list_persons:
+        names.insert(0, "person")
+    heads = [Column(name, name.capitalize()) for name in names]
+    shown = {key: values[:MOST_UNEXPECTED] for key, values in ratings.items()}
+    columns = in_codes((*heads, *UNEXPECTED), shown)
+    table = DataTable("unexpected", "Unexpected ratings, the farthest first", columns, shown, noun="ratings")
+    return [Text(said[:1].upper() + said[1:]), table]
+
+
+def in_codes(columns: Sequence[Column], values: Columns) -> tuple[Column, ...]:
+    """The columns, with two decimals for codes of the data that are no whole numbers."""
+    fractions = [name for name in ("category", "response") if name in values and values[name].dtype.kind == "f"]
+    return tuple(replace(column, digits=2) if column.name in fractions else column for column in columns)
+
+
+def category_table(name: str, caption: str, first: Column, values: Columns, file: str) -> list[Any]:
+    """How often each category was used, by rater or by item."""
+    columns = in_codes((first, *CATEGORIES), values)
+    return cut_short(DataTable(name, caption, columns, values, noun="rows"), file)
 
 
 def facets(data: ReportData) -> Section:
@@ -54,12 +115,15 @@ def facets(data: ReportData) -> Section:
     names_of_tables = facet_tables(data.study.facets, data.parts.groups)
     for name, said in facet_lines(data.study):
         tables = names_of_tables[name]
+        blocks.append(Text(f"{said}."))
         display = data.study.plot.facet(name)
-        first, last = display.labels[[0, -1]].tolist()
-        alt = (
-            f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
-            f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
-        )
+        if len(display.labels):  # none where no two can be compared
+            first, last = display.labels[[0, -1]].tolist()
+            alt = (
+                f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
+                f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
+            )
+            blocks.append(picture(display, alt))
         table = data.tables[tables.levels]
         order = severest_first(table)
         values = {key: column[order] for key, column in table.items()}
@@ -67,7 +131,7 @@ def facets(data: ReportData) -> Section:
         caption = f"{count(len(order), name)}, the most severe first{' in each subset' if unlinked else ''}"
         columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
         shown = DataTable(tables.levels, caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
-        blocks += [Text(f"{said}."), picture(display, alt), Text(f"{MEANING} {OF_SUBSETS}" if unlinked else MEANING)]
+        blocks.append(Text(f"{MEANING} {OF_SUBSETS}" if unlinked else MEANING))
         blocks += cut_short(shown, f"{tables.levels}.csv")
         for key in (tables.interactions, *tables.groups.values()):
             found = data.tables[key]
@@ -79,5 +143,15 @@ def facets(data: ReportData) -> Section:
             caption = f"Bias by {name} and {what}, the surest first; positive = more severe there"
             heads = (Column(name, name.capitalize()), Column(what, what.capitalize()), *BIAS)
             appendix += cut_short(DataTable(key, caption, heads, found, noun="combinations"), f"{key}.csv")
+        appendix.append(Text(OF_CATEGORIES))
+        first_column = Column(name, name.capitalize())
+        used = data.tables[tables.categories]
+        file = f"{tables.categories}.csv"
+        appendix += category_table(tables.categories, f"Categories by {name}", first_column, used, file)
+    blocks += unexpected(data)
+    of_items = columns_of(data.study.category_use, "item")
+    appendix += category_table(
+        "item_categories", "Categories by item", Column("item", "Item"), of_items, "thresholds.csv"
+    )
     title = " and ".join(f"{name}s" for name in data.study.facets)
     return Section(tuple(blocks), tuple(appendix), title[:1].upper() + title[1:])

@@ -51,6 +51,9 @@ COLUMNS: tuple[Column, ...] = (
 # Of ratings the fit given the totals is shown, of which 1 is expected, and the conventional one in a row that is open.
 OF_RATINGS = tuple(
     {
+        "n": Column("n", "Ratings", 0),
+        "mean_score": Column("observed_average", "Mean rating", 2),
+        "max_score": Column("max_score", "Thresholds", 0, closed=True),
         "infit": Column("infit_conditional", "Infit", 2),
         "outfit": Column("outfit_conditional", "Outfit", 2),
         "infit_z": Column("infit_conditional_z", "Infit z", 2, closed=True),
@@ -100,6 +103,8 @@ def wright(data: ReportData) -> Section:
             "likely to answer in its second category above the lowest as in the one below it."
         )
     said = data.words(said) + "".join(f" A {name} high up is severe." for name in display.facets)
+    if data.study._comparable() is not None:
+        said += " People of different subsets, which nothing links, cannot be compared on it."
     digits, table = 2 if display.scale.is_logits else 1, display.columns()
     rows = tuple(
         (f"{number(low, digits)} to {number(high, digits)}", f"{n:,}", f"{k:,}", *(short(one, 200) for one in which))
@@ -171,6 +176,13 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
         shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
         head = ["Answer", "People", data.words("Mean ability"), "Infit", "Threshold", "s.e."]
         found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
+    elif data.study.facets:
+        used = columns_of(data.study.category_use, "item")
+        shown = _numbers_of(used, n=0, expected=1, mean_measure=2, expected_measure=2, outfit=2)
+        head = ["Category", "Ratings", "Expected", "Mean measure", "Expected measure", "Outfit"]
+        codes = [f"{code:g}" for code in used["category"].tolist()]
+        rows = row[positions(used["item"].tolist(), data.tables["items"]["item"])]
+        found["tables"] = [_inner("Categories", head, rows, [codes, *shown])]
     elif "distractors" in data.tables:
         found["tables"] = [options(data, row)]
     return found

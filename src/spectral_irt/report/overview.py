@@ -98,9 +98,17 @@ def summary(data: ReportData) -> Section:
         kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
         rows += [*reliability_rows(found, kinds, data.words), ("Extreme scores", number(lowest + highest, 0), said)]
     blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
+    if found and (subset := in_first_subset(data)):
+        blocks.append(Text(f"Reliability, targeting and extreme scores are those of {subset}."))
     if not found:
         blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
     return Section(tuple(blocks))
+
+
+def in_first_subset(data: ReportData) -> str:
+    """Of ratings in subsets that nothing links, whose measures are described; "" where all can be compared."""
+    some = data.study._comparable()
+    return "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person')}"
 
 
 def share_missing(counts: Mapping[str, Any], forms: int = 0) -> str:

@@ -12,6 +12,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.base import on_scale
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
+from spectral_irt.report.overview import in_first_subset
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number, short, within
 
@@ -74,7 +75,9 @@ def _sentence(data: ReportData) -> str:
 
 
 def _abilities(data: ReportData, persons: Columns) -> Table:
-    ability = persons["ability"][np.isfinite(persons["ability"])]
+    known = np.isfinite(persons["ability"])
+    comparable = data.study._comparable()
+    ability = persons["ability"][known if comparable is None else known & comparable]
     said = within(data.record, "persons") or {}  # by the weights of people, where they have any
     rows = [("mean", said.get("mean"), data.scale.measure), ("standard deviation", said.get("sd"), data.scale.width)]
     if len(ability) and data.study.weights is None:
@@ -86,7 +89,8 @@ def _abilities(data: ReportData, persons: Columns) -> Table:
     head: tuple[str, ...] = ("", data.words("Ability (logits)"), "On the scale of report")
     if data.scale.is_logits:
         head, cells = head[:2], [row[:2] for row in cells]  # type: ignore[misc]
-    return Table(data.words("Abilities"), head, tuple(cells))
+    subset = in_first_subset(data)
+    return Table(data.words(f"Abilities of {subset}" if subset else "Abilities"), head, tuple(cells))
 
 
 SCORES = (

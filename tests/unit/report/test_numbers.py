@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.report import facets, fit, items, methods, overview, people
 from spectral_irt.report.blocks import MOST, DataTable, ReportData, Table, Text
 from spectral_irt.report.page import page_of, sections_of
@@ -187,6 +188,8 @@ def test_large_tables_are_the_tables_of_the_files(data):
                 theirs = {**data.tables.get(more, {}), **theirs}
         elif name == "categories":
             theirs = {**items.category_values(data)}
+        elif name == "item_categories":
+            theirs = columns_of(data.study.category_use, "item")
         elif not theirs:  # scores on all items, where nobody answered the same
             continue
         elif name == "scores" and {"ability_1", "measure_1"} & set(table.values):

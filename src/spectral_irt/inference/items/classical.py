@@ -23,7 +23,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, pe
 from spectral_irt.inference.results import EACH, adjusted
 from spectral_irt.model import category_probabilities, prox
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
-from spectral_irt.persons.residuals import answers_at
+from spectral_irt.persons.residuals import LEAST, answers_at
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
 
@@ -205,24 +205,45 @@ def item_analysis_columns(
     return columns
 
 
+class CategorySums(NamedTuple):
+    """Sums over the answers in each category, items x categories, of people with neither the lowest nor the highest
+    score: answers, abilities, squared residuals, and those over the variance; and what the model expects of each at
+    these abilities, with the probability of the category for its answers."""
+
+    n: Floats
+    ability: Floats
+    square: Floats
+    square_over_v: Floats
+    expected_n: Floats
+    expected_ability: Floats
+    expected_square: Floats
+    expected_square_over_v: Floats
+
+
+def category_sums(responses: Responses, thresholds: Floats, ability: Floats) -> CategorySums:
+    layout, beta = responses.thresholds, checked(responses, thresholds)
+    return CategorySums(*responses.entries.sum(_category_sums, beta, layout, persons=(ability,)))
+
+
 def category_columns(responses: Responses, thresholds: Floats, ability: Floats) -> Columns:
-    """`item, category, code, n, share, mean_ability, infit`: a row for each category of each item.
+    """`item, category, code, n, share, mean_ability, expected_ability, infit, outfit`: a row for each category of each
+    item.
 
     `n` people gave the answer, a `share` of those who answered the item. `mean_ability`, in logits, should rise with
-    the category. Infit of category k compares how far its answers are from what is expected with how far the model
-    lets them be,
+    the category, and be near `expected_ability`, the mean that the model expects. Infit of category k compares how far
+    its answers are from what is expected with how far the model lets them be,
 
         sum over answers k of (k - E)^2 / sum over all answers of P(k) (k - E)^2,
 
-    1 where the model holds. Both are of people with neither the lowest nor the highest score, whatever these do fits.
+    1 where the model holds; outfit has both over the variance of the answer. All are of people with neither the lowest
+    nor the highest score, whatever these do fits.
 
     References
     ----------
     Wright & Masters (1982), Rating Scale Analysis, ch. 5; Linacre (2002), Optimizing rating scale category
     effectiveness, Journal of Applied Measurement, 3, 85-106.
     """
-    layout, beta = responses.thresholds, checked(responses, thresholds)
-    n, theta, square, expected = responses.entries.sum(_category_sums, beta, layout, persons=(ability,))
+    sums = category_sums(responses, thresholds, ability)
     counts, codes = responses.category_counts, responses.category_codes()
     item, category = np.nonzero(np.isfinite(counts))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -230,24 +251,31 @@ def category_columns(responses: Responses, thresholds: Floats, ability: Floats) 
             "code": codes,
             "n": counts,
             "share": counts / np.nansum(counts, axis=1, keepdims=True),
-            "mean_ability": theta / n,
-            "infit": square / expected,
+            "mean_ability": sums.ability / sums.n,
+            "expected_ability": sums.expected_ability / sums.expected_n,
+            "infit": sums.square / sums.expected_square,
+            "outfit": sums.square_over_v / sums.expected_square_over_v,
         }
     columns = {name: values[item, category] for name, values in found.items()}
     return {"item": responses.items[item], "category": category, **columns, "n": columns["n"].astype(np.int64)}
 
 
 def _category_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds) -> Floats:
-    """Of items x categories: answers, sums of abilities, of squared residuals, and of those the model expects."""
+    """The fields of `CategorySums`."""
     size = layout.widest + 1
-    total, cumulated = np.zeros((4, layout.n_items, size)), layout.cumulated(np.nan_to_num(beta))
+    total, cumulated = np.zeros((8, layout.n_items, size)), layout.cumulated(np.nan_to_num(beta))
+    observed, expected = total[:4], total[4:]
     for one in answers_at(block, ability, beta, layout):
         place = one.item.astype(np.int64) * size + one.x.astype(np.int64)
-        for row, values in zip(total, (None, one.theta, (one.x - one.mean) ** 2), strict=False):
+        v = np.maximum(one.variance, LEAST)
+        square = (one.x - one.mean) ** 2
+        for row, values in zip(observed, (None, one.theta, square, square / v), strict=True):
             row += np.bincount(place, values, layout.n_items * size).reshape(-1, size)
         p = category_probabilities(one.theta, cumulated[one.item])
         for k in range(size):
-            total[3, :, k] += np.bincount(one.item, p[:, k] * (k - one.mean) ** 2, layout.n_items)
+            weighted = p[:, k] * (k - one.mean) ** 2
+            for row, values in zip(expected, (p[:, k], p[:, k] * one.theta, weighted, weighted / v), strict=True):
+                row[:, k] += np.bincount(one.item, values, layout.n_items)
     return total
 
 

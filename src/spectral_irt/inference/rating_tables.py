@@ -1,0 +1,158 @@
+"""Tables of ratings: how often each rater used each category, single ratings that are unexpected, and whether all
+levels of a facet are alike. Categories and averages are in the codes of the data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.facets import FacetMeasures
+from spectral_irt.inference.items.classical import category_sums
+from spectral_irt.model import category_probabilities
+from spectral_irt.persons.abilities import checked
+from spectral_irt.persons.residuals import LEAST, UNEXPECTED_OF_ALL, answers_at
+from spectral_irt.tables import Columns
+
+UNEXPECTED = 3.0  # standard deviations of a rating from what is expected, from which on it is listed
+
+
+def as_whole(codes: Floats) -> Floats | Ints:
+    """Codes as whole numbers where all of them are."""
+    whole = codes.astype(np.int64)
+    return whole if np.array_equal(whole, codes) else codes
+
+
+def codes_of_ratings(rated: FacetMeasures) -> Floats:
+    """The code of each category of every virtual item; 0 where it has fewer categories."""
+    codes: Floats = np.nan_to_num(rated.items.codes)[rated.facets.item]
+    return codes
+
+
+class Averages(NamedTuple):
+    """Mean ratings by cell: of virtual items, or of some people on them."""
+
+    n: Ints
+    observed: Floats
+    expected: Floats
+
+
+def cell_averages(rated: FacetMeasures, responses: Responses, gradient: Floats, cell: Ints, n_cells: int) -> Averages:
+    """The mean rating of the virtual items of each cell, and that expected given the totals.
+
+    `gradient` is that of the conditional likelihood, how often each threshold is expected to be passed less how often
+    it was. A person with an extreme total has no choice: what is expected is what was given.
+    """
+    layout = responses.thresholds
+    codes = codes_of_ratings(rated)
+    step = codes[layout.item, layout.level] - codes[layout.item, layout.level - 1]
+    given = (np.nan_to_num(responses.category_counts) * codes).sum(axis=1)
+    more = np.bincount(layout.item, step * gradient, minlength=layout.n_items)
+    n, total, expected = (np.bincount(cell, each, n_cells) for each in (responses.item_counts, given, given + more))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Averages(n=n.astype(np.int64), observed=total / n, expected=expected / n)
+
+
+def category_use(rated: FacetMeasures, responses: Responses, thresholds: Floats, ability: Floats, name: str) -> Columns:
+    """A row for each level of a facet, or for each `item`, and each category that its items have: the columns of
+    `Analysis.category_use`."""
+    facets, layout = rated.facets, responses.thresholds
+    labels, level = (facets.items, facets.item) if name == "item" else facets.column(name)
+    sums = category_sums(responses, thresholds, ability)
+    beta = rated.likeliest
+    excess = layout.table(Likelihood(responses, beta).at(beta).gradient, 0.0)  # of persons at or above each category
+    room = np.zeros((layout.n_items, 1))
+    counts = responses.category_counts
+    expected = counts + np.hstack([room, excess]) - np.hstack([excess, room])
+    location = layout.mean(thresholds)[:, None]
+    item, category = np.nonzero(np.isfinite(counts))
+    codes, code = np.unique(codes_of_ratings(rated)[item, category], return_inverse=True)
+    cell = level[item] * len(codes) + code.ravel()
+
+    def by_cell(values: Floats) -> Floats:
+        sums: Floats = np.bincount(cell, values[item, category], len(labels) * len(codes)).astype(np.float64)
+        return sums
+
+    n = by_cell(counts)
+    share = n / np.maximum(n.reshape(-1, len(codes)).sum(axis=1), 1).repeat(len(codes))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = {
+            "n": n.astype(np.int64),
+            "share": share,
+            "expected": by_cell(expected),
+            "mean_measure": by_cell(sums.ability - sums.n * location) / by_cell(sums.n),
+            "expected_measure": by_cell(sums.expected_ability - sums.expected_n * location) / by_cell(sums.expected_n),
+            "outfit": by_cell(sums.square_over_v) / by_cell(sums.expected_square_over_v),
+        }
+    offered = np.unique(cell)  # a category that an item of the level has
+    rows = {name: labels[offered // len(codes)], "category": as_whole(codes)[offered % len(codes)]}
+    return rows | {key: values[offered] for key, values in columns.items()}
+
+
+def unexpected_ratings(
+    rated: FacetMeasures, responses: Responses, thresholds: Floats, ability: Floats, limit: int = UNEXPECTED_OF_ALL
+) -> Columns:
+    """Ratings three or more standard deviations from what is expected, the farthest first:
+    `person, item, rater, ..., response, expected, z, ability`, in the codes of the data."""
+    beta = checked(responses, thresholds)
+    position = np.arange(responses.n_persons)
+    kernel_arguments = (beta, responses.thresholds, codes_of_ratings(rated))
+    parts = list(responses.entries.map(_unexpected, *kernel_arguments, persons=(ability, position)))
+    person, item, code, expected, z = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(-np.abs(z), kind="stable")[:limit]
+    person, item = person[order].astype(np.int64), item[order].astype(np.int64)
+    facets = rated.facets
+    columns: dict[str, Any] = {"person": responses.persons[person]}
+    for name, levels, codes in zip(facets.names, facets.levels, facets.codes.T, strict=True):
+        columns[name] = levels[codes[item]]
+    numbers = {"response": as_whole(code), "expected": expected, "z": z}
+    return columns | {name: values[order] for name, values in numbers.items()} | {"ability": ability[person]}
+
+
+def _unexpected(
+    block: Block, ability: Floats, position: Ints, beta: Floats, layout: Thresholds, codes: Floats
+) -> list[Floats]:
+    """Of the unexpected ratings of a block: person, virtual item, rating, what is expected, z."""
+    rows: list[list[Floats]] = [[] for _ in range(5)]
+    cumulated = layout.cumulated(np.nan_to_num(beta))
+    for one in answers_at(block, ability, beta, layout):
+        z = (one.x - one.mean) / np.sqrt(np.maximum(one.variance, LEAST))
+        far = np.flatnonzero(np.abs(z) >= UNEXPECTED)
+        item = one.item[far]
+        p = category_probabilities(one.theta[far], cumulated[item])
+        code = codes[item, one.x[far].astype(np.int64)]
+        expected = (p * codes[item]).sum(axis=1)
+        for row, values in zip(rows, (position[one.person[far]], item, code, expected, z[far]), strict=True):
+            row.append(values)
+    return [np.concatenate(row) if row else np.zeros(0) for row in rows]
+
+
+class ChiSquare(NamedTuple):
+    """A chi-square test of the hypothesis that all levels of a facet are the same."""
+
+    chi2: float
+    df: int
+    p: float
+
+
+def all_same(severity: Floats, se: Floats) -> ChiSquare | None:
+    """Are levels with these severities, of mean zero, all the same? The fixed-effect chi-square of Facets,
+
+        chi2 = (L - 1) / L  sum_l (s_l - m)^2 / se_l^2,    df = L - 1,    m the mean weighted by 1 / se^2,
+
+    with (L - 1) / L because the standard errors are those of differences from the mean of all L: so its mean is L - 1
+    whatever their correlations. None where fewer than two levels have an error (anchors have none).
+    """
+    known = np.isfinite(severity) & np.isfinite(se) & (se > 0)
+    n_levels = int(known.sum())
+    if n_levels < 2:
+        return None
+    severity, weight = severity[known], 1 / se[known] ** 2
+    mean = weight @ severity / weight.sum()
+    chi2 = float((n_levels - 1) / n_levels * (weight @ (severity - mean) ** 2))
+    df = n_levels - 1
+    return ChiSquare(chi2=chi2, df=df, p=float(special.chdtrc(df, chi2)))
