@@ -40,7 +40,7 @@ _OTHERWISE = {
     "SpectralPartialCredit": "--model pcm",
     "SpectralRatingScale": "--model rsm",
 }
-_RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet"}
+_RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet", "round_fractions": "round"}
 _RENAMED |= {"format": "layout", "orient": "layout"}
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
@@ -135,6 +135,10 @@ class ReadError(SpectralIrtError, ValueError):
 
 class ResponseValueError(SpectralIrtError, ValueError):
     """A response is neither right, wrong nor missing."""
+
+
+class StrayFractionsError(ResponseValueError):
+    """Responses are whole numbers but for a few fractions."""
 
 
 class DuplicateResponseError(SpectralIrtError, ValueError):

@@ -229,6 +229,9 @@ class Reading:
         "Tell upper and lower case apart in answers and key; by default d, D and the full-width letter are one option.",
         default=False,
     )
+    round_fractions: bool = scoring(
+        "", "Round fractions, such as imputed answers, to whole numbers.", "--round", default=False
+    )
     threshold: float | None = scoring(
         "NUMBER", "Values above this number are right, the others wrong.", parse=_threshold
     )

@@ -69,6 +69,7 @@ class ResponsesBuilder:
             self._spelling = OneSpelling(scoring)
             if scoring.key is not None:
                 self._key = AnswerKey(scoring.key, self._spelling)
+        self._n_rounded = 0
         self._blanks: BlankCounter | None = None
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
@@ -90,6 +91,8 @@ class ResponsesBuilder:
         whole rows of so many cells, one for each person, in the order of the test; `when` are numbers that order them.
         """
         answers, answered, odd = self.scoring.clean(values)
+        if self.scoring.round_fractions and not self.scoring.compares_text:
+            self._n_rounded += self.scoring.n_fractions(values)
         if odd is not None or self.scoring.threshold is not None or self.scoring.compares_text:
             if self.check is None:
                 from spectral_irt.data.value_check import ValueCheck  # most data have nothing to be noted
@@ -167,6 +170,10 @@ class ResponsesBuilder:
             raw, notes = self._key.known(labels)
         if self._spelling is not None:
             notes += self._spelling.findings()
+        if self._n_rounded:
+            were = "fraction was" if self._n_rounded == 1 else "fractions were"
+            sentence = f"{self._n_rounded:,} {were} rounded to the nearest whole number, as asked."
+            notes += (Finding("fractions_rounded", "note", sentence, number=self._n_rounded),)
         if self._blanks is not None:
             omitted_or_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
             blanks = dict(zip(labels, omitted_or_not_reached, strict=False))

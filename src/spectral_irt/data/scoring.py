@@ -22,7 +22,7 @@ from spectral_irt.data.labels import (
     one_spelling,
     spellings,
 )
-from spectral_irt.errors import Finding, OptionError, ResponseValueError, unknown_option
+from spectral_irt.errors import Finding, OptionError, ResponseValueError, StrayFractionsError, unknown_option
 from spectral_irt.text import count_are, listed
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Scoring:
     unused: str = "collapse"
     groups: Any = None
     exact_case: bool = False
+    round_fractions: bool = False
     # Answers are compared with right ones, so any value is an answer; otherwise answers are numbers.
     compares_text: bool = field(init=False)
     expects_01: bool = field(init=False)
@@ -151,6 +152,8 @@ class Scoring:
         if bounded and self.recode is None and (whole := self._whole_numbers(values)) is not None:
             return whole, None, None
         numbers, odd = self._numbers(values)
+        if self.round_fractions and bounded:
+            numbers = np.floor(numbers + 0.5)
         answered = ~np.isnan(numbers)
         for code in self.codes:
             answered &= numbers != code
@@ -165,6 +168,11 @@ class Scoring:
             odd[where[~fits]] = True
             where, given = where[fits], given[fits]
         return given, where, odd
+
+    def n_fractions(self, values: Values) -> int:
+        """How many of the values are fractions, which are to be rounded."""
+        numbers, _ = self._numbers(values)
+        return int(np.sum(np.isfinite(numbers) & (numbers != np.floor(numbers))))
 
     def _whole_numbers(self, values: Values) -> NDArray[Any] | None:
         """Whole numbers as they are, if all are categories: most files hold nothing else, and need no look at each."""
@@ -261,8 +269,13 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
     """Answers of which nobody said what they are: right and wrong, or ordered categories if they look like it."""
     if not how.undecided:
         return read(how)
-    with suppress(ResponseValueError):
+    try:
         found = read(how)
+    except StrayFractionsError:
+        raise
+    except ResponseValueError:
+        pass
+    else:
         if found.codes is None:
             return found
         from spectral_irt.data.categories import looks_ordered

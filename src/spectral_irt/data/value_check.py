@@ -5,22 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling
 from spectral_irt.data.scoring import HIGHEST, Scoring
-from spectral_irt.errors import OptionError, ResponseValueError
-from spectral_irt.text import NAMED, first_of, listed
+from spectral_irt.errors import OptionError, ResponseValueError, StrayFractionsError
+from spectral_irt.text import NAMED, count_are, first_of, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.block import Mask
+    import polars as pl
+
+    from spectral_irt.data.block import Ints, Mask
     from spectral_irt.data.responses import Responses
     from spectral_irt.data.scoring import Place, Values
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
+STRAY = 0.05  # of the values may be fractions where whole numbers are meant
+FEW_CATEGORIES = 5  # that many different numbers may be cut into
 MOST_LABELS = 10  # of ordered categories
 POINTS = frozenset(map(str, range(2, 11)))  # of an answer, beside 0 and 1
 # fmt: off
@@ -41,6 +45,14 @@ SCALES = (  # labels in order, for the advice
 # fmt: on
 
 
+class ColumnFamilies(NamedTuple):
+    """What to say of the columns of a wide table by their names, and which go by one name and a number: items, most
+    likely, that nobody is to be told to leave out."""
+
+    advice: str = ""
+    members: frozenset[str] = frozenset()
+
+
 @dataclass
 class ValueCheck:
     """What was met among the raw values: the odd ones, and the range. It complains when all were seen."""
@@ -51,7 +63,10 @@ class ValueCheck:
     n_odd: int = 0
     odd: dict[str, None] = field(default_factory=dict)
     first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
+    fraction: tuple[Place, str] | None = None  # the first: no category
+    n_fractions: int = 0
+    n_values: int = 0  # in the pieces that have odd ones
+    fraction_columns: dict[Any, None] = field(default_factory=dict)
     columns: set[Any] = field(default_factory=set)  # of the first odd values
     examples: list[str] = field(default_factory=list)
 
@@ -63,10 +78,9 @@ class ValueCheck:
             if self.first is None:
                 self.first = (place(int(where[0])), texts[0])
             kinds = texts.unique(maintain_order=True)
-            if self.fraction is None and self.scoring.expects_01:
-                broken = next(filter(is_fraction, kinds), None)
-                if broken is not None:
-                    self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
+            self.n_values += len(answers) + len(where)
+            if self.scoring.expects_01 or self.scoring.ordered:
+                self._note_fractions(texts, kinds, where, answers, place)
             strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
             self.columns |= {place(k)[1] for k in strange[:20].tolist()}
             self.n_odd += len(texts)
@@ -77,11 +91,33 @@ class ValueCheck:
         elif self.scoring.compares_text and not self.examples:
             self.examples = as_series(answers).unique(maintain_order=True).head(NAMED + 1).to_list()
 
-    def complain(self, name: str, n_columns: int = 0) -> None:
+    def _note_fractions(
+        self, texts: pl.Series, kinds: pl.Series, where: Ints, answers: Values, place: Callable[[int], Place]
+    ) -> None:
+        fractions = where[texts.is_in(list(filter(is_fraction, kinds))).to_numpy()]
+        if not len(fractions):
+            return
+        if len(answers):
+            self.high = max(self.high, float(answers.max()))  # type: ignore[arg-type]
+        if self.fraction is None:
+            first = int(fractions[0])
+            self.fraction = (place(first), texts[int(np.searchsorted(where, first))])
+        self.n_fractions += len(fractions)
+        self.fraction_columns |= dict.fromkeys(place(k)[1] for k in fractions[:1000].tolist())
+
+    @property
+    def has_stray_fractions(self) -> bool:
+        """Whether answers are in ordered categories but for a few fractions, as when missing ones were imputed."""
+        is_ordered = self.scoring.ordered and self.high > 1
+        return is_ordered and self.n_fractions == self.n_odd > 0 and self.n_fractions <= STRAY * self.n_values
+
+    def complain(self, name: str, n_columns: int = 0, families: ColumnFamilies | None = None) -> None:
         """Raise when some value was odd, or when the threshold leaves nothing to compare. With so many columns of items
         an odd value may mean that one is none."""
+        if self.first is not None and self.has_stray_fractions:
+            raise StrayFractionsError(_of_stray_fractions(self))
         if self.first is not None:
-            raise ResponseValueError(odd_sentence(self, n_columns))
+            raise ResponseValueError(odd_sentence(self, n_columns, families or ColumnFamilies()))
         threshold = self.scoring.threshold
         if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
             effect = "none is" if threshold >= self.high else "all are"
@@ -126,14 +162,28 @@ def _how_to(scoring: Scoring) -> str:
     return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
 
 
-def odd_sentence(check: ValueCheck, n_columns: int) -> str:
+def _of_stray_fractions(check: ValueCheck) -> str:
+    assert check.fraction is not None
+    (name, column, row), text = check.fraction
+    columns = list(check.fraction_columns)
+    where = f", in {len(columns):,} columns ({listed(columns)})" if len(columns) > 1 else ""
+    return (
+        f"{name}: {count_are(check.n_fractions, 'value')} {'a fraction' if check.n_fractions == 1 else 'fractions'}"
+        f"{where}; the first is {text} in column {listed([column])}, row {row:,}. Answers are whole numbers: say "
+        "`round_fractions=True` to round them, or correct or remove them."
+    )
+
+
+def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) -> str:
     """Which values are odd, where the first stands, and what to do about them."""
     assert check.first is not None
-    (name, column, row), text = check.fraction or check.first
-    kinds = sorted(check.odd, key=lambda kind: not is_fraction(kind)) if check.fraction else list(check.odd)
-    values, what = "value" if check.n_odd == 1 else "values", ", a fraction" if check.fraction else ""
+    is_broken = check.fraction is not None and check.scoring.expects_01
+    (name, column, row), text = check.fraction if check.fraction is not None and is_broken else check.first
+    kinds = list(filter(is_fraction, check.odd)) if is_broken else list(check.odd)
+    n_odd = check.n_fractions if is_broken else check.n_odd
+    values, what = "value" if n_odd == 1 else "values", ", a fraction" if is_broken else ""
     where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
-    every = f"{check.n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
+    every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
     sentence = f"{where}, which is {_expected(check.scoring)} ({every})."
     codes = [kind for kind in kinds if kind in SUSPECTS]
     if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
@@ -144,16 +194,17 @@ def odd_sentence(check: ValueCheck, n_columns: int) -> str:
         sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
     if len(codes) < len(kinds):
         few = n_columns and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= n_columns)
-        how_to = _of_fractions(kinds) if check.fraction else _how_to(check.scoring)
+        how_to = _of_fractions(kinds) if is_broken else _of_many_numbers(kinds) or _how_to(check.scoring)
         if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
             how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
         sentence += _of_words(kinds, how_to) if check.scoring.expects_01 and not few else how_to
-        names = sorted(map(str, check.columns))
+        names = sorted({str(column) for column in check.columns} - families.members)
+        sentence += families.advice
         if few and len(names) == 1:
             person = f"or name it with `person={names[0]!r}` if it labels the people"
             sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
             sentence += " if a row is one answer, say `item=` and `response=`."
-        elif few:
+        elif few and names:
             sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
     return sentence
 
@@ -165,6 +216,22 @@ def _of_fractions(kinds: list[str]) -> str:
     whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
     how = " Say `threshold=` to count the answers above it as right and the others as wrong"
     return f"{how}; or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
+
+
+def _of_many_numbers(kinds: list[str]) -> str:
+    """What to do about whole numbers that are too many for the categories of an answer: points, counts, percentages."""
+    numbers = [_number(kind) for kind in kinds if _is_number(kind)]
+    whole = [number for number in numbers if number >= 0 and number.is_integer()]
+    if len(whole) <= MOST_LABELS or len(whole) < len(kinds):
+        return ""
+    high = int(max(whole))
+    step = high // FEW_CATEGORIES + 1
+    spans = [f"{low} to {low + step - 1}" for low in range(0, 2 * step, step)]
+    return (
+        f" These are {len(whole):,} different whole numbers, too many for the categories of an answer: cut them into "
+        f"about {FEW_CATEGORIES} ordered categories, such as {', '.join(spans)} and so on; or say `threshold=` for "
+        "right and wrong."
+    )
 
 
 def _of_words(kinds: list[str], how_to: str) -> str:

@@ -80,6 +80,7 @@ def read(
     key: Key | None = None,
     correct: Any = None,
     exact_case: bool = False,
+    round_fractions: bool = False,
     threshold: float | None = None,
     omitted: Blank = "missing",
     not_reached: Blank = "missing",
@@ -142,6 +143,8 @@ def read(
         With a key or right answers, tell upper and lower case and full-width letters apart. By default "d", "D" and
         "Ｄ" are one option, and a finding counts the answers that were written in another way; they are told apart
         where the key itself gives "d" and "D" of an item different scores.
+    round_fractions : bool
+        Round fractions, as of imputed answers, to the nearest whole number, halves up; a finding counts them.
     threshold : float, optional
         Values above it are right, the others wrong.
     omitted, not_reached : "missing" or "wrong"
@@ -225,7 +228,7 @@ def read(
 
         engine = connect(client)
     said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold}
-    said["exact_case"] = exact_case
+    said |= {"exact_case": exact_case, "round_fractions": round_fractions}
     said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)

@@ -96,12 +96,14 @@ class Long:
 @dataclass(frozen=True)
 class Wide:
     """Position of the row labels of a wide table (None: rows are numbered), and of the columns with answers. Other
-    columns by the code of their finding, with what each holds; `alike` is what those with answers hold."""
+    columns by the code of their finding, with what each holds; `alike` is what those with answers hold; `by_default`
+    where nobody named the items."""
 
     label: int | None
     columns: tuple[int, ...]
     others: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     alike: str = ""
+    by_default: bool = False
 
 
 def plain(name: Any) -> str:
@@ -230,7 +232,7 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
         others = {**others, "unnamed_columns": dict.fromkeys(unnamed, "")}
     if not chosen:
         item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
-    return Wide(label, tuple(chosen), others, alike)
+    return Wide(label, tuple(chosen), others, alike, by_default=not options.items)
 
 
 def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:

@@ -15,9 +15,11 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
-from spectral_irt.errors import Finding, OptionError, ReadError
+from spectral_irt.data.value_check import ColumnFamilies
+from spectral_irt.errors import Finding, OptionError, ReadError, Severity
+from spectral_irt.reading.families import families_of, same_on_two_occasions
 from spectral_irt.reading.frame import Table, is_plain
-from spectral_irt.text import NAMED, listed
+from spectral_irt.text import NAMED, count, listed
 
 if TYPE_CHECKING:
     from spectral_irt.reading import ReadOptions
@@ -50,6 +52,9 @@ WIDEST = 1000  # columns of tables whose values are compared
 FEWEST_SUMMANDS = 3
 RIGHT_WRONG = frozenset({"0", "1"})
 FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of items
+MANY_ITEMS = 20  # from which on the names of the items are looked at
+MOST_NUMBERED = 0.8  # of the items have a number in their names, where one without is worth a word
+MOST_FAMILIES = 8  # that a message names
 FEW_VALUES = 12  # different values of an item, at most
 ENOUGH = 50  # answers in a column below which a value that is not there says nothing
 USUAL = 0.2  # share of the family's columns that hold a value of the family
@@ -77,10 +82,14 @@ def _attributes(table: Table, columns: Sequence[int]) -> tuple[list[int], list[i
     """Columns whose names are attributes, and those whose names merely mention one ("group 2", "age_q3"). Where most of
     the names have the same of these words, it is how the items are called, and none is either."""
     sure, like, times = dict[int, frozenset[str]](), list[int](), Counter[str]()
+    in_families = {k for family in families_of(table.columns) for k in family.columns}
     for k in columns:
-        words = words_of(table.columns[k])
+        name = str(table.columns[k])
+        if k not in in_families:
+            name = re.sub(r"(?<=[a-z])\d{2,}$", "", name)  # Education123: codes 1, 2 and 3
+        words = words_of(name)
         if known := ATTRIBUTES.intersection(words):
-            if says_attribute(table.columns[k]):
+            if says_attribute(name):
                 sure[k] = known
             if k in sure or len(words) <= 3:
                 like.append(k)
@@ -143,11 +152,12 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
             continue
         names, severity = tuple(held), "warning"
         are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-        values = "; ".join(f"{listed([name])} holds {held[name]}" for name in names[:NAMED])
-        values += f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        values = _held_in_words(held)
         n_others = sum(item not in held for item in items)
         values += f", where the {n_others:,} others hold {layout.alike}" if layout.alike else ""
-        remedy = f"If {they}, name all the items, as in `items={f'q*,{names[0]}'!r}`."
+        families = families_of(names)
+        example = families[0].pattern if families else f"q*,{names[0]}"
+        remedy = f"If {they}, name all the items, as in `items={example!r}`."
         if code == "not_in_key":
             known = all(map(says_attribute, names))
             remedy = "" if known else "Add the right answers of those that are items to the key."
@@ -158,6 +168,113 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
             remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
         sentence = sentence.format(columns=_columns(names), are=are, values=values)
         yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
+    if layout.by_default:
+        yield from _named_apart(table, layout)
+
+
+def _held_in_words(held: Mapping[Any, str]) -> str:
+    """What columns hold, a family of columns that hold the same at a time."""
+    names = list(held)
+    together: dict[int, str] = {}  # by the first column of a family, what it holds
+    passed: set[int] = set()
+    for family in families_of(names):
+        if len({held[names[k]] for k in family.columns}) == 1:
+            together[family.columns[0]] = f"{family.span} hold {held[family.names[0]]}"
+            passed |= set(family.columns[1:])
+    parts = []
+    for k, name in enumerate(names):
+        if k not in passed:
+            parts.append(together.get(k, f"{listed([name])} holds {held[name]}"))
+    shown = "; ".join(parts[:NAMED])
+    return shown + (f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else "")
+
+
+def _named_apart(table: Table, layout: Wide) -> Iterator[Finding]:
+    """A note where the items go by the names of several tests, and a warning where a few go by no number at all."""
+    columns = layout.columns
+    names = [str(table.columns[k]) for k in columns]
+    families = [family for family in families_of(names) if len(family.columns) >= FEWEST_ALIKE]
+    if len(columns) < MANY_ITEMS or not families:
+        return
+    if len(families) > 1:
+        sentence = f"The items fall into {families_in_words(table, columns)}."
+        remedy = f"If these are different tests, choose one, as with `items={families[0].pattern!r}`."
+        codes = {_codes_of(table, [columns[k] for k in family.columns]) for family in families}
+        severity: Severity = "note" if len(codes) == 1 else "warning"
+        yield Finding("column_families", severity, sentence, remedy)
+    numbered = {k for family in families_of(names) for k in family.columns}
+    words = [name for k, name in enumerate(names) if k not in numbered and not re.search(r"\d", name)]
+    doubted = [name for name in words if not _is_said(name, table, layout)]
+    if doubted and len(words) <= (1 - MOST_NUMBERED) * len(names):
+        sentence = f"Treated as items, though their names have no number as the others have: {_columns(doubted)}."
+        remedy = f"If that is wrong, say `ignore={','.join(doubted)!r}`."
+        yield Finding("unnumbered_items", "warning", sentence, remedy, tuple(doubted))
+
+
+def _is_said(name: str, table: Table, layout: Wide) -> bool:
+    """Whether another finding names this item already."""
+    codes = ("suspect_items", "doubtful_items")
+    return any(str(table.columns[k]) == name for code in codes for k in layout.others.get(code, {}))
+
+
+def families_in_words(table: Table, columns: Sequence[int]) -> str:
+    """The families of these columns with what they hold: "'Pre_01' to 'Pre_20' (1 to 5)"."""
+    families = sorted(families_of([table.columns[k] for k in columns]), key=lambda one: -len(one.columns))
+    parts = []
+    for family in families[:MOST_FAMILIES]:
+        codes = _codes_of(table, [columns[k] for k in family.columns])
+        parts.append(f"{family.span} ({codes})" if codes else family.span)
+    more = len(families) - MOST_FAMILIES
+    return ", ".join(parts) + (f" and {count(more, 'more family', 'more families')}" if more > 0 else "")
+
+
+def _codes_of(table: Table, columns: Sequence[int]) -> str:
+    """What these columns hold, by their first rows: "1 to 5"; nothing where they are empty."""
+    texts = set().union(*_values(table, columns, NOT_ANSWERED, every_row=False).values())
+    numbers = sorted({number for text in texts if (number := _number(text)) is not None})
+    if not numbers:
+        return "words" if texts else ""
+    if len(numbers) <= FEW_VALUES:
+        return _range(numbers)
+    return f"{len(numbers):,} values, {numbers[0]:g} to {numbers[-1]:g}"
+
+
+def family_advice(table: Table, layout: Wide) -> ColumnFamilies:
+    """What to say of the columns where one of them cannot be read, and many are there."""
+    columns = layout.columns
+    families = families_of([table.columns[k] for k in columns])
+    members = frozenset(name for family in families for name in family.names)
+    if len(columns) < MANY_ITEMS or len(families) < 2:
+        return ColumnFamilies("", members)
+    text = f" The columns fall into {families_in_words(table, columns)}; choose the items, as with "
+    return ColumnFamilies(f"{text}`items={families[0].pattern!r}`.", members)
+
+
+def refuse_two_occasions(table: Table, layout: Wide) -> None:
+    """An error where the items are the same ones on two occasions, answered by the same people on both: what a person
+    says on one of them goes with what he or she says on the other, and the person has changed in between."""
+    if not layout.by_default:
+        return
+    columns = layout.columns
+    pair = same_on_two_occasions(families_of([table.columns[k] for k in columns]))
+    if pair is None:
+        return
+    answered = []
+    for family in pair:
+        heads = [one_spelling(table.head(columns[k])).is_not_null().to_numpy() for k in family.columns]
+        answered.append(np.any(heads, axis=0))
+    if 2 * int(np.sum(answered[0] & answered[1])) < min(int(answered[0].sum()), int(answered[1].sum())):
+        return  # forms of different people
+    first, second = pair
+    others = [k for k in range(len(table.columns)) if k != layout.label]
+    several = len(families_of([table.columns[k] for k in others])) > len(pair)
+    every = f" The columns fall into {families_in_words(table, others)}." if several else ""
+    both = f"{first.pattern},{second.pattern}"
+    raise ReadError(
+        f"{table.name} seems to have the same items on two occasions, {first.span} and {second.span}, for the same "
+        f"people; they are not one test. Choose one, as with `items={first.pattern!r}`, or name both to have them "
+        f"together: `items={both!r}`.{every}"
+    )
 
 
 def unnamed_columns(table: Table, columns: Sequence[int]) -> list[int]:

@@ -26,8 +26,8 @@ from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Long, Wide, find_layout, plain
 from spectral_irt.reading.formats import ENCODED, File, find_files, open_table, responses_of_packed, state_of
-from spectral_irt.reading.frame import HEAD_ROWS, WHOLE, Pieces, Table, check_names, labels_of, plain_labels, settled
-from spectral_irt.reading.item_columns import check_named, findings
+from spectral_irt.reading.frame import HEAD_ROWS, WHOLE, Pieces, Table, labels_of, plain_labels, settled
+from spectral_irt.reading.item_columns import check_named, family_advice, findings, refuse_two_occasions
 from spectral_irt.reading.key_row import (
     DifferentKeys,
     ends_with_key,
@@ -185,6 +185,8 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
     else:
         if options.items:
             check_named(options.items, [name for table, _ in found for name in table.columns], options.source)
+        for table, layout in tables[Wide]:
+            refuse_two_occasions(table, layout)
         responses = WideBuilder(tables[Wide], options, about).responses()
     people = None if about is None else about.people(responses.persons)
     notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item"), *responses.notes]
@@ -286,6 +288,7 @@ class WideBuilder:
         self._n_packed = 0  # batches
         self._n_rows = 0
         self._totals: list[str] = []  # labels of the last rows that are no people
+        self._unnamed: list[str] = []  # what people are called whose rows have no label
         self._like_totals: list[str] = []  # such labels of rows among the people, which are kept
 
     def responses(self) -> Responses:
@@ -299,7 +302,8 @@ class WideBuilder:
         if not any(map(len, self._labels)):
             raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
         if builder.check is not None:
-            builder.check.complain(options.source, len(self._code))
+            families = family_advice(*self._tables[0]) if self._people_down and not options.items else None
+            builder.check.complain(options.source, len(self._code), families)
         labels = _joined(self._labels)
         rows = labels.unique(maintain_order=True)
         if options.duplicates == "error" and len(rows) < len(labels):
@@ -322,6 +326,11 @@ class WideBuilder:
         if self._like_totals:
             sentence = f"Taken for people: rows labeled {listed(self._like_totals)}, among those of others."
             notes.append(Finding("total_rows", "warning", sentence, "If these are sums, remove the rows."))
+        if self._unnamed:
+            n = len(self._unnamed)
+            rows_have = "1 row has" if n == 1 else f"{n:,} rows have"
+            sentence = f"{rows_have} answers and no label; the people are called {listed(self._unnamed)}."
+            notes.append(Finding("unnamed_people", "note", sentence, "If these are no people, remove the rows."))
         meaning = meaning if packed.codes is not None else {}
         return replace(packed, answer_labels=meaning, notes=(*notes, *packed.notes))
 
@@ -390,9 +399,12 @@ class WideBuilder:
     def _without_empty_rows(
         self, labels: pl.Series, others: list[pl.Series], values: Any, rows: NDArray[Any], where: str, is_last: bool
     ) -> tuple[pl.Series, list[pl.Series], Any, NDArray[Any]]:
-        """Spreadsheets leave rows of nothing or of sums at the end; a row of answers without a label is an error. A
-        person may be called Sum: among the others such a row is kept."""
+        """Spreadsheets leave rows of nothing or of sums at the end. A person may be called Sum: among the others such a
+        row is kept. A person without a label is called by the number of the row; an item without one is an error."""
         bare = gone = labels.is_null().to_numpy()
+        if self._people_down and labels.dtype == pl.String:  # an item may be called NA
+            nameless = labels.str.strip_chars().is_in(NOT_ANSWERED).fill_null(True)
+            bare = gone = nameless.to_numpy()
         if self._people_down and labels.dtype == pl.String:
             sums = labels.str.strip_chars().str.to_lowercase().is_in(TOTALS).fill_null(False).to_numpy()
             named = np.flatnonzero(~(bare | sums))
@@ -403,12 +415,15 @@ class WideBuilder:
             gone = bare | at_the_end
         empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
         answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
-        if answered.any():
+        if answered.any() and not self._people_down:
             raise nobody(where, rows[answered].tolist())
+        if answered.any():
+            numbered = pl.Series([f"row {row}" for row in rows.tolist()], dtype=pl.String)
+            labels = labels.cast(pl.String).zip_with(pl.Series(~answered), numbered)
+            gone = gone & ~answered
+            self._unnamed += numbered.filter(pl.Series(answered)).to_list()
         kept, cells = pl.Series(~gone), np.repeat(~gone, len(values) // len(bare))
         labels, rows, others = labels.filter(kept), rows[~gone], [each.filter(kept) for each in others]
-        if self._people_down:
-            check_names(labels, where, rows)
         return labels, others, values[cells] if isinstance(values, np.ndarray) else values.filter(cells), rows
 
     def _pack(self) -> None:

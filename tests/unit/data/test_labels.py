@@ -217,8 +217,15 @@ def test_people_without_a_name(kind, label, tmp_path):
     for table in of_nobody(label):
         sources = (table, table.to_pandas()) if kind == "frame" else (save(table, tmp_path / f"answers.{kind}"),)
         for source, duplicates in itertools.product(sources, ("error", "last")):
-            said = complaint(source, duplicates=duplicates)
-            assert f"{table.columns[0]}' names the people, and rows 2, 4 have no name there" in said
+            if table.columns[0] == "person":  # a row for each answer: nobody knows whose it is
+                said = complaint(source, duplicates=duplicates)
+                assert "person' names the people, and rows 2, 4 have no name there" in said
+                continue
+            found = read(source, duplicates=duplicates)
+            assert found.persons.tolist() == ["ann", "row 2", "bob", "row 4"]
+            assert found.to_dense().tolist() == [[1, 0], [0, 1], [1, 1], [1, 0]]
+            (note,) = [finding for finding in found.findings() if finding.code == "unnamed_people"]
+            assert (note.severity, "2 rows have answers and no label" in note.sentence) == ("note", True)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, "NA"])
@@ -233,8 +240,7 @@ def test_nan_as_a_number():
         pl.DataFrame({"person": persons, "item": ["a", "b", "a"], "response": [1, 0, 1]})
     )
     wide = pd.DataFrame({"who": persons, "a": [1, 0, 1], "b": [0, 1, 1]})
-    with pytest.raises(ReadError, match="column 'who' names the people, and rows 2, 3 have no name"):
-        Responses.from_wide(wide, person="who")
+    assert Responses.from_wide(wide, person="who").persons.tolist() == ["1", "row 2", "row 3"]
     indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=[1.0, np.nan])
     for way in (Responses.from_wide, read):
         with pytest.raises(ReadError, match=r"the index.* names the people, and row 1 has no name"):

@@ -133,11 +133,6 @@ def test_a_title_above_the_header_is_passed_and_said(tmp_path):
             ["column C", "hold values without a name"],
         ),
         (cell("C3", "=2-1"), ROWS, ["column 'q2', row 3 holds a formula without a value", "save it"]),
-        (
-            lambda wb, ws: ws.append([None, 1, 1]),
-            ROWS,
-            ["a.xlsx, sheet 'Answers': column 'id' names", "row 4 has no name"],
-        ),
         (cell("XFD1048576", "x"), ROWS, ["reaches to column XFD and to row 1,048,576", "Delete the stray cells"]),
     ],
 )
