@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.analysis.folder import RECORD
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.covariance import errors_of
-from spectral_irt.calibration import MEASURED, Calibration
+from spectral_irt.bank.results_folder import calibration_in, is_results, scale_of_results
+from spectral_irt.bank.winsteps import AnchorRow, winsteps_anchors
+from spectral_irt.calibration import MEASURED, Calibration, Scale
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Responses
@@ -32,14 +35,23 @@ FAR = 20.0  # logits; nobody's anchors are there unless they are on another scal
 def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anchors]:
     """The responses in the categories of the anchors in this place, and these."""
     path = Path(place).expanduser()
-    bank = None if path.is_file() else Bank.load(path)
-    anchors = as_anchors(path if bank is None else bank)
+    bank = None if path.is_file() or is_results(path) else Bank.load(path)
+    anchors = as_anchors(path if bank is None else bank).in_data(responses)
     counts = anchors.places.max_score
     if not len(counts):
         raise OptionError("the anchors have no item with thresholds of its own on the scale.")
-    if bank is None:
+    if (
+        bank is None
+    ):  # which knows no codes: those of the data, where an item has as many categories there, or 0, 1, ...
         number = np.arange(int(counts.max()) + 1, dtype=float)
         codes = np.where(number <= counts[:, None], number, np.nan)
+        place_in_data = positions(anchors.items, responses.items)
+        own = responses.category_codes()
+        for item in np.flatnonzero(place_in_data >= 0).tolist():
+            in_data = own[place_in_data[item]]
+            used = in_data[np.isfinite(in_data)]
+            if len(used) == counts[item] + 1:
+                codes[item, : len(used)] = used
     else:
         codes = bank.calibration.codes[positions(anchors.items, bank.items)]
     return in_categories_of(anchors.items, counts, codes, responses), anchors
@@ -48,8 +60,9 @@ def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anc
 def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
-    A folder is a bank; any other path is a table, in any format that is read (of a workbook the sheet "items", or the
-    only one), with columns `item` and `difficulty`, or `item`, `category` and `threshold` (and `se`, if it has one), in
+    A folder is a bank, or holds the results of a fit (as does their fit.json), whose scale is kept. A file is one of
+    Winsteps (`winsteps.py`) or a table, in any format that is read (of a workbook the sheet "items", or the only one),
+    with columns `item` and `difficulty`, or `item`, `category` and `threshold` (and `se`, if it has one), in
     logits: `items.csv` and `thresholds.csv` of a fit will do. Where a status is known (bank, fit, or a column
     `status`), only items with the status "ok" or "anchored" are anchors: the others rest on the prior, or are on
     another scale.
@@ -58,6 +71,9 @@ def as_anchors(anchors: Any) -> Anchors:
         return anchors
     if isinstance(anchors, str | Path):
         path = Path(anchors).expanduser()
+        folder = path.parent if path.name == RECORD else path
+        if is_results(folder):
+            return replace(_of_calibration(calibration_in(folder, "anchors")[0]), source=str(folder))
         return as_anchors(Bank.load(path)) if os.path.isdir(path) or not os.path.lexists(path) else _read(path)
     if isinstance(anchors, Bank | Calibration | RaschEstimator):
         return _of_calibration(anchors)
@@ -95,22 +111,19 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-class _Row(NamedTuple):
-    """A line of a table of anchors, as text."""
-
-    number: int
-    item: str
-    value: str  # the difficulty, or a threshold
-    category: str
-    se: str
-    status: str
-
-
 def _read(path: Path) -> Anchors:
-    """Anchors from a table: any kind of file that is read."""
+    """Anchors from a file of Winsteps, or from a table: any kind of file that is read."""
     from spectral_irt.reading.formats import read_one
 
-    column, rows = read_one(str(path), "a table of anchors", _rows, sheet_option="anchors", sheet=_sheet(path))
+    winsteps = winsteps_anchors(path)
+    if winsteps is None:
+        column, rows = read_one(str(path), "a table of anchors", _rows, sheet_option="anchors", sheet=_sheet(path))
+        unit, by_entry = 1.0, False
+        scale = scale_of_results(path)
+    else:
+        column, rows = "measure", winsteps.rows
+        unit, by_entry = winsteps.unit, winsteps.by_entry
+        scale = Scale(0.0, unit)
     values: dict[str, dict[int, tuple[float, float]]] = {}
     clash: list[str] = []
     left_out: dict[str, None] = {}
@@ -125,7 +138,7 @@ def _read(path: Path) -> Anchors:
         if row.status and row.status not in MEASURED:
             left_out[row.item] = None
             continue
-        threshold = float(row.value), float(row.se) if _is_number(row.se) else np.nan
+        threshold = float(row.value) / unit, float(row.se) / unit if _is_number(row.se) else np.nan
         of_item = values.setdefault(row.item, {})
         if of_item.setdefault(int(float(row.category)), threshold)[0] != threshold[0]:
             clash.append(row.item)
@@ -140,8 +153,19 @@ def _read(path: Path) -> Anchors:
     numbers = np.array([each[k] for each in values.values() for k in sorted(each)]).reshape(-1, 2)
     errors = known_errors(numbers[:, 0], numbers[:, 1], None)[0] if np.nansum(numbers[:, 1]) > 0 else None
     layout = Thresholds(np.array([len(each) for each in values.values()], dtype=np.int64))
-    found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path), errors=errors)
-    return _checked(replace(found, left_out=label_array(list(left_out)), layout=layout))
+    return _checked(
+        Anchors(
+            items=label_array(list(values)),
+            thresholds=numbers[:, 0],
+            se=numbers[:, 1],
+            scale=scale,
+            source=str(path),
+            left_out=label_array(list(left_out)),
+            errors=errors,
+            layout=layout,
+            by_entry=by_entry,
+        )
+    )
 
 
 def _sheet(path: Path) -> str | None:
@@ -153,7 +177,7 @@ def _sheet(path: Path) -> str | None:
     return "items" if file.family == "workbook" and "items" in sheet_names(file) else None
 
 
-def _rows(table: Table) -> tuple[str, list[_Row]]:
+def _rows(table: Table) -> tuple[str, list[AnchorRow]]:
     """Whether a table has a column of thresholds or of difficulties, by name, in capitals or not; and its rows."""
     from spectral_irt.reading.columns import plain
     from spectral_irt.reading.frame import plain_labels
@@ -178,7 +202,7 @@ def _rows(table: Table) -> tuple[str, list[_Row]]:
     numbers = range(table.rows_above + 1, table.rows_above + 1 + frame.height)
     value, se = (list(map(_with_point, texts(name))) for name in (column, "se"))
     columns = (texts("item"), value, texts("category") if several else ["1"] * frame.height, se, texts("status"))
-    return column, [_Row(*row) for row in zip(numbers, *columns, strict=True)]
+    return column, [AnchorRow(*row) for row in zip(numbers, *columns, strict=True)]
 
 
 def _with_point(text: str) -> str:
@@ -192,6 +216,7 @@ def _checked(anchors: Anchors) -> Anchors:
         names = listed(anchors.items[np.unique(anchors.places.item[far])])
         raise OptionError(
             f"{anchors.source}: the difficulties of {names} lie beyond {FAR:g} logits "
-            f"({anchors.thresholds[far][0]:g}). Anchors are in logits; take them back from a scale like 500, 100 first."
+            f"({anchors.thresholds[far][0]:g}). Anchors are in logits: give the bank or the results that they come "
+            "from, which know their scale, or take them back from a scale like 500, 100 first."
         )
     return anchors

@@ -45,7 +45,7 @@ def export(
         sfile_text,
         winsteps_text,
     )
-    from spectral_irt.cli.results_folder import calibration_in
+    from spectral_irt.bank.results_folder import calibration_in
 
     style = WINSTEPS_STYLES.get(output.suffix.lower(), "")
     if to not in PROGRAMS and not style:

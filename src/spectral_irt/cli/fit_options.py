@@ -248,7 +248,8 @@ class Results(Abilities):
     )
     anchors: str | None = method(
         "DIR|FILE",
-        "Fix items at the difficulties of a bank or file. Columns: item, difficulty (or category, threshold).",
+        "Fix items at the difficulties of a bank, of results, or of a file: columns item, difficulty (or category, "
+        "threshold), or an IFILE=, IAFILE= or control file of Winsteps.",
     )
     free: list[str] = method(
         "ITEM,...",

@@ -32,7 +32,8 @@ DISPLACED_Z = 1.96  # and more than chance explains
 class Anchors:
     """Items with given thresholds in logits, item after item, their standard errors (NaN: unknown) and joint errors.
 
-    Items `left_out` have a difficulty that rests on the prior, or on another scale, and anchor nothing.
+    Items `left_out` have a difficulty that rests on the prior, or on another scale, and anchor nothing. Where
+    `by_entry`, items are the numbers of their places in the data, from 1 on; `notes` say how they were read.
     """
 
     items: Labels
@@ -43,6 +44,8 @@ class Anchors:
     left_out: Labels = field(default_factory=lambda: label_array([]))
     errors: Any = None  # JointErrors
     layout: Thresholds | None = None
+    by_entry: bool = False
+    notes: tuple[Finding, ...] = ()
 
     @property
     def places(self) -> Thresholds:
@@ -55,6 +58,25 @@ class Anchors:
         layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
         beta = np.concatenate([*values, np.empty(0)])
         return cls(label_array(list(given)), beta, np.full(len(beta), np.nan), layout=layout)
+
+    def in_data(self, responses: Responses) -> Anchors:
+        """The anchors under the labels of these data, where they have numbers of places instead."""
+        if not self.by_entry or (positions(self.items, responses.items) >= 0).any():
+            return self
+        place = np.array([int(entry) - 1 for entry in self.items.tolist()], dtype=np.int64)
+        beyond = self.items[(place < 0) | (place >= responses.n_items)]
+        if len(beyond):
+            raise OptionError(
+                f"{self.source}: {responses.source} has {count(responses.n_items, 'item')}, and the anchors have the "
+                f"entry numbers {listed(beyond)}. Give a file with the labels of the items."
+            )
+        labels = responses.items[place]
+        sentence = (
+            f"{count(len(place), 'anchor is', 'anchors are')} named by entry number, which is the place of the item in "
+            f"the data: {self.items[0]} is {listed(labels[:1])}, {self.items[-1]} is {listed(labels[-1:])}."
+        )
+        note = Finding("anchors_by_entry", "note", sentence, "Check that the data have the items in that order.")
+        return replace(self, items=labels, by_entry=False, notes=(note,))
 
     def without(self, free: Sequence[Any], responses: Responses) -> tuple[Anchors, tuple[Finding, ...]]:
         """The anchors but for the items that are to be `free`, and a note on these; an error for one that is no anchor
@@ -218,9 +240,9 @@ def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = 
     """The thresholds on the scale of the anchors, with findings on these. Items that are to be `free` are estimated;
     the options are those of `spectral_fit`."""
     layout = responses.thresholds
-    anchors, freed = anchors.without(free, responses)
+    anchors, freed = anchors.in_data(responses).without(free, responses)
     known, notes = matched(anchors, responses)
-    notes = [*freed, *notes]
+    notes = [*anchors.notes, *freed, *notes]
     items = layout.sum(known.fixed.astype(float)) > 0
     if not (items & (responses.item_counts > 0)).any():
         raise DesignError(

@@ -1,4 +1,4 @@
-"""The calibration in a folder of results, as `export` needs it; results that were changed since are refused."""
+"""The calibration in a folder of results, for `export` and anchors; results that were changed since are refused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.analysis.folder import PROGRAM, RECORD
-from spectral_irt.bank import Bank
+from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.export import LAYOUT
-from spectral_irt.calibration import Calibration, Floats, Scale
+from spectral_irt.calibration import LOGITS, Calibration, Floats, Scale
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.tables import unguarded
@@ -61,6 +61,22 @@ def calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
     ability = within(record, "persons", "ability")
     about = {"fit": tables.get("item_fit", tables["items"]), "persons": tables.get("persons"), "wle": ability == "wle"}
     return calibration, about
+
+
+def is_results(folder: Path) -> bool:
+    """Whether a folder holds the results of a fit."""
+    return folder.is_dir() and (folder / RECORD).is_file()
+
+
+def scale_of_results(table: Path) -> Scale:
+    """The scale of the fit that wrote this table beside its record; logits where none did."""
+    if not is_results(table.parent):
+        return LOGITS
+    try:
+        record = _record_in(table.parent)
+    except (OSError, RecursionError, _EditedError):
+        return LOGITS
+    return _scale_in(record) if table.name in record["outputs"] else LOGITS
 
 
 class _EditedError(Exception):
@@ -140,15 +156,20 @@ def _of_tables(record: dict[str, Any], tables: dict[str, dict[str, Any]]) -> Cal
             )
         estimates = {"thresholds": thresholds["threshold"], "threshold_se": thresholds["se"]}
         estimates |= {"layout": Thresholds(items["max_score"]), "location_se": items["se"]}
-    scale = record.get("scale") or {}
-    fields_of_scale = {one.name for one in fields(Scale)}
     return Calibration(
         labels=items["item"],
         status=items["status"],
         n=items["n"],
         score=items[score],
         item_information=np.zeros(len(items["item"])),
-        scale=Scale(**{name: value for name, value in scale.items() if name in fields_of_scale and value is not None}),
+        scale=_scale_in(record),
         further={"anchored": items["status"] == "anchored"},
         **estimates,
     )
+
+
+def _scale_in(record: dict[str, Any]) -> Scale:
+    """The scale of report of a fit."""
+    scale = record.get("scale") or {}
+    names = [field.name for field in fields(Scale)]
+    return Scale(**{name: scale[name] for name in names if scale.get(name) is not None})
