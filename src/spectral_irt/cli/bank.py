@@ -21,17 +21,17 @@ def score(
     files: Files,
     bank: Path = own("DIR", "The bank, as fit --bank made it; or the folder of a short list.", required=True),
     output: Path | None = output_at(
-        "FILE|DIR", "The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json."
+        "FILE|DIR", "Write the table as .csv, .parquet or .xlsx; or a folder with persons.csv and a record, score.json."
     ),
     population: str | None = own(
-        "MEAN,SD", "Population assumed for --ability eap and pv, in logits. By default that of the calibration."
+        "MEAN,SD", "Population assumed for --ability eap and pv, in logits (default: that of the calibration)."
     ),
-    ignore_unknown: bool = own("", "Ignore answers to items that are not in the bank.", default=False),
+    ignore_unknown: bool = own("", "Ignore responses to items that are not in the bank.", default=False),
 ) -> None:
-    """Score people with the items of a bank: ability with its standard error, and person fit.
+    """Score persons with a bank: ability with its standard error, and person fit.
 
-    Only items that answers have placed in the bank count, matched by their labels. On a bank with a scale (fit --scale)
-    the measures on that scale come with the logits.
+    Items are matched by label; items whose difficulty rests on the prior alone are ignored. If the bank has a scale
+    (fit --scale), measures are given on that scale and in logits.
 
     \b
     Examples
@@ -62,18 +62,20 @@ def update(
     files: FilesIfAny = None,
     output: Path | None = output_at("DIR", "Write the new bank there and keep the old one."),
     repeats: Literal["error", "skip"] = own(
-        "", "The very same data again: error (default), or skip, which leaves the bank as it is.", default="error"
+        "",
+        "If the same data were loaded before: error (default), or skip, which leaves the bank unchanged.",
+        default="error",
     ),
-    undo: bool = own("", "Take back the last load: the bank as it was before, once.", default=False),
-    history: bool = own("", "Print the loads of the bank and their checksums; change nothing.", default=False),
+    undo: bool = own("", "Undo the last load (one step).", default=False),
+    history: bool = own("", "List the loads of the bank with their checksums; nothing changes.", default=False),
 ) -> None:
-    """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
+    """Update a bank with responses of new persons to its items and to new items. The old responses are not needed.
 
-    The scale stays. The new answers are compared with the bank first: items that they put elsewhere, significantly
-    (Holm, 5%) and by 0.3 logits or more, are named as drifted. With --strict the bank then stays as it was, with exit
-    code 3.
+    The scale does not change. The new responses are first compared with the bank: items that they put elsewhere,
+    significantly (Holm, 5%) and by 0.3 logits or more, are reported as drifted. With --strict the bank is then left
+    unchanged, and the exit code is 3.
 
-    The bank is replaced when the new one is complete, and not otherwise. Updates at the same time follow one another.
+    The update is atomic; concurrent updates are queued.
 
     \b
     Examples
@@ -92,11 +94,11 @@ def link(
     b: Path = argument("B", "The bank to bring to that scale."),
     output: Path | None = output_at("DIR", "Write B on A's scale, as a bank."),
     method: Literal["robust", "mean"] = own(
-        "", "Mean difference without drifted items (default), or of all common items.", default="robust"
+        "", "Mean difference without drifted items (default), or over all common items.", default="robust"
     ),
     common_items: Path | None = own("FILE", "Write all common items: .csv, .parquet or .xlsx."),
     equate: Path | None = own(
-        "FILE", "Write raw scores on forms of A, what they are on forms of B, and back: .csv, .parquet or .xlsx."
+        "FILE", "Write equivalent raw scores of forms of A and B, both ways: .csv, .parquet or .xlsx."
     ),
     forms: str | None = own(
         "FORM,FORM",
@@ -106,11 +108,11 @@ def link(
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
-    Up to 40% of the common items may have drifted. The error of the link is in the standard errors of the linked bank.
+    Up to 40% of the common items may have drifted. Standard errors of the linked bank include the error of the link.
 
-    With --equate a raw score on a form of one bank is worth the score that people of the same ability are expected to
-    have on a form of the other. Forms are the booklets that people were given (fit --form). Nothing right and
-    everything right are the same on both, by convention.
+    --equate gives, for each raw score on a form of one bank, the expected score of persons of the same ability on a
+    form of the other. Forms are the booklets that persons were given (fit --form). Zero and perfect scores are equated
+    to each other by convention.
 
     \b
     Examples

@@ -32,15 +32,15 @@ def compare(
         f"Which estimators, in this order; all by default: {', '.join(METHODS)}; of answers in more than two "
         f"categories {', '.join(OF_ORDERED)}.",
     ),
-    holdout: float = own("SHARE", "Share of the people to predict; 0.2.", default=0.2),
-    seed: int = own("NUMBER", "Seed of the random division of the people; 0.", min=0, default=0),
+    holdout: float = own("SHARE", "Share of the persons held out for prediction (default 0.2).", default=0.2),
+    seed: int = own("NUMBER", "Random seed (default 0).", min=0, default=0),
     output: Path | None = output_at("FILE", "The table as CSV, or .parquet, .xlsx."),
 ) -> None:
-    """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
+    """Compare estimators by held-out prediction, agreement with CML, and run time.
 
-    Each estimator is fitted to the same training people. AUC and mean log-likelihood are those of the answers of
-    held-out people, predicted by the average of sigmoid(ability - difficulty) over a normal prior, which validation
-    people choose. Answers in more than two categories have partial credit and rating scale models, and no AUC.
+    Each estimator is fitted to the same training persons. AUC and mean log-likelihood are computed on the responses of
+    held-out persons, predicted by the average of sigmoid(ability - difficulty) under a normal ability prior tuned on a
+    validation set. Responses in more than two categories have partial credit and rating scale models, and no AUC.
 
     \b
     Examples

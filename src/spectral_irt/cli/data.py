@@ -36,12 +36,14 @@ def pack(
     call: Call,
     files: Files,
     output: Path = output_at("FILE.packed", "The packed file.", required=True),
-    group: list[str] = own("COLUMN", "A column about people to keep, for groups, clusters or weights.", default=[]),
+    group: list[str] = own(
+        "COLUMN", "Column about persons to keep, for groups, clusters or weights; repeatable.", default=[]
+    ),
 ) -> None:
-    """Read and score answers once, and keep them in a file that every command opens at once, whatever its size.
+    """Read and score responses once, and save them in a file that every command opens at once, whatever its size.
 
-    The file holds the answers, four bytes each, labels, columns about people that --group names, and what reading had
-    to say; it is mapped, not loaded. How answers are read and scored is said here, and not again.
+    The file holds the responses (four bytes each), the labels, the columns about persons named by --group, and the
+    notes from reading. It is memory-mapped, not loaded. Options on reading and scoring are given here only.
 
     \b
     Examples

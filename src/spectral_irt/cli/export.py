@@ -22,11 +22,12 @@ def export(
 ) -> None:
     """Write a calibration as a file for another program: Winsteps, catsim, jsCAT, mirtCAT or adaptivetesting.
 
-    DIR is a bank, or the results of a fit; of people (pfile) and of the fit of items (in ifile) only the results know.
+    DIR is a bank or a results folder. A bank holds no persons and no item fit; use a results folder for pfile, and for
+    fit columns in ifile.
 
     \b
     Formats
-      ifile, sfile, pfile      items, thresholds, people for Winsteps, .csv or .txt
+      ifile, sfile, pfile      items, thresholds, persons for Winsteps, .csv or .txt
       catsim, adaptivetesting  items as CSV
       jscat                    items as JSON, for jsCAT
       mirtcat                  items as CSV, for mirtCAT

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Call, files: Files) -> None:
     """Estimate item difficulties with standard errors, person abilities, and model fit.
 
-    FILE is CSV, Excel, SPSS, Stata, Parquet, Arrow or JSON lines, with a row for each person or a row for each answer.
+    FILE is CSV, Excel, SPSS, Stata, Parquet, Arrow or JSON lines, with a row for each person or for each response.
     Columns are recognized by their names; spectral-irt check FILE shows how. Larger difficulty = harder.
 
     \b
@@ -47,10 +47,10 @@ def fit(reading: Answers, method: Method, results: Results, mode: Mode, call: Ca
 
 
 def check(reading: Answers, mode: Mode, call: Call, files: Files) -> None:
-    """Check a file before a fit: what was recognized in it, is a common scale possible, and what is odd?
+    """Check a file before a fit: what was recognized, whether a common scale is possible, and what looks odd.
 
-    Prints findings (severity, what, remedy), or a line that there are none. Fits nothing and writes nothing;
-    spectral-irt fit --dry-run does the same with all options of fit.
+    Prints findings (severity, what, remedy), or a line that there are none. Nothing is fitted or written. spectral-irt
+    fit --dry-run does the same with all options of fit.
 
     \b
     Examples

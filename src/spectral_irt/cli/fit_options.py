@@ -89,12 +89,12 @@ class Abilities:
 
     ability: tuple[str, int | None] = people(
         "wle|ml|eap|pv[:DRAWS]",
-        "How abilities are estimated: by Warm's weighted likelihood (default), maximum likelihood, or the mean under a "
-        "prior; pv:10 also draws 10 plausible values (5 by default), for statements about populations.",
+        "Ability estimate: Warm's weighted likelihood (wle, default), maximum likelihood (ml) or posterior mean (eap). "
+        "pv:10 adds 10 plausible values (default 5), for statements about populations.",
         default=("wle", None),
         parse=_ability,
     )
-    seed: int | None = people("NUMBER", "Seed of plausible values; 0.", min=0)
+    seed: int | None = people("NUMBER", "Random seed of plausible values (default 0).", min=0)
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,17 @@ class Method:
     )
     design: Literal["fixed", "adaptive"] = method(
         "",
-        "adaptive: the answers so far decided which item came next, or when to stop (adaptive tests, routing, stopping "
+        "adaptive: earlier responses decided which item came next or when to stop (adaptive tests, routing, stopping "
         "rules). Difficulties are then estimated by marginal maximum likelihood.",
         default="fixed",
     )
     chain_weights: Literal["ability", "persons", "pairs"] | None = method(
-        "", "Weight of each person in the Markov chain; ability by default, the most accurate."
+        "", "Weight of each person in the Markov chain (default ability, the most accurate)."
     )
     facet: list[str] = columns(
-        "COLUMN", "Ratings: who rated, or when; repeatable. Severities are estimated beside difficulties.", default=[]
+        "COLUMN",
+        "Column of a facet, such as rater or occasion; repeatable. Severities are estimated with the items.",
+        default=[],
     )
     set: dict[str, Any] = method(
         "NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default={}, parse=_settings
@@ -130,7 +132,7 @@ class Method:
         "COLUMN", "Standard errors that allow for dependence within each value of this column, such as the class."
     )
     survey_weight: str | None = people(
-        "COLUMN", "Weights of people, for difficulties, their errors, and mean, sd and reliability of people."
+        "COLUMN", "Survey weights of the persons: for difficulties, standard errors, mean, sd and reliability."
     )
 
     def settled(self) -> Method:
@@ -189,55 +191,61 @@ class Results(Abilities):
 
     output: Path | None = results(
         "DIR|FILE.xlsx",
-        "Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and --rank; a "
-        "workbook has every table as a sheet.",
+        "Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and --rank. A "
+        "workbook gets every table as a sheet.",
         "--output",
         "-o",
     )
     every_table: bool = results(
-        "", "With -o: every table. Also item fit and analysis, distractors, forms, curves.", "--all", default=False
+        "",
+        "With -o: write every table, with item fit and analysis, distractors, forms and curves.",
+        "--all",
+        default=False,
     )
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
     plots: Path | None = results("DIR", "Write the standard figures as SVG and PNG.")
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
     scale: AskedScale | None = results(
         "MEAN,SD",
-        "Report also on a scale, such as 500,100. These people have this mean and sd; formula:A,B is A + B x logit, "
-        "items:50,10 the mean of the items and the units per logit. That of anchors stays.",
+        "Also report on a scale, for example 500,100: the mean and sd of these persons. formula:A,B is A + B x logit; "
+        "items:50,10 gives the mean of the items and the units per logit. The scale of anchors is kept.",
         parse=asked_scale,
     )
     rank: tuple[int | None, str] = results(
         "K[:lower]",
-        "Rank the items, with the chance to be among the K hardest; 10. K:lower sorts by the lower bound.",
+        "Rank items, with the probability that each is among the K hardest (default 10). K:lower sorts by the lower "
+        "bound.",
         default=(None, "difficulty"),
         parse=_ranking,
     )
-    list_persons: bool = results("", "With --report: list single people in it; by default nobody is.", default=False)
-    title: str | None = results("TITLE", "With --report: its title.")
-    author: str | None = results("NAME", "With --report: whose report it is.")
-    parquet: bool = results("", "With -o: every table as Parquet as well.", default=False)
+    list_persons: bool = results("", "With --report: list individual persons (default: no).", default=False)
+    title: str | None = results("TITLE", "With --report: title of the report.")
+    author: str | None = results("NAME", "With --report: author shown on the report.")
+    parquet: bool = results("", "With -o: also write every table as Parquet.", default=False)
     skip: dict[str, bool] = results(
         "persons,fit|none",
-        "Leave out people or the fit of items; none: compute them however long.",
+        "Skip person measures and/or item fit; none forces both on large data.",
         default={},
         parse=_skipped,
     )
-    dry_run: bool = results("", "Read and check everything as for this fit, but fit and write nothing.", default=False)
+    dry_run: bool = results("", "Read and check everything as for this fit, without fitting or writing.", default=False)
     group: list[str] = people(
-        "COLUMN", "Compare groups of people (DIF); repeatable. Tables: dif.csv, groups.csv.", default=[]
+        "COLUMN", "Compare groups of persons (DIF); repeatable. Writes dif.csv and groups.csv.", default=[]
     )
     form: str | None = people(
         "COLUMN",
-        "The column that says which form (booklet) each person was given: tables of scores go by its names, and items "
-        "that a form does not have were not presented. By default forms are found in the answers.",
+        "Column with the form (booklet) of each person. Score tables are named by form, and items that a form does not "
+        "have count as not presented. By default forms are found from the pattern of responses.",
     )
     group_file: tuple[str, str | None] | None = people(
-        "FILE[#SHEET]", "A table of people with these columns, where the answers do not have them.", parse=with_sheet
+        "FILE[#SHEET]",
+        "Table with a row for each person, for columns about persons that the responses lack.",
+        parse=with_sheet,
     )
     cut: tuple[tuple[float, ...], bool] = people(
         "[raw:]NUMBER,...",
-        "Classify people at these points of the --scale (without one, of the logits), such as 450,550, or of the raw "
-        "score on the whole test, raw:20,25: cuts.csv, with accuracy and consistency.",
+        "Classify persons at these points of the --scale (or in logits), such as 450,550, or at raw scores on the "
+        "whole test, raw:20,25. Writes cuts.csv, with accuracy and consistency.",
         default=((), False),
         parse=_cuts,
     )
@@ -258,7 +266,7 @@ class Results(Abilities):
         parse=item_names,
     )
     item_covariates: str | None = results(
-        "FILE", "Properties of items, a column each: their effects on difficulty (LLTM), covariates.csv."
+        "FILE", "Table of item properties, one column each: their effects on difficulty (LLTM), in covariates.csv."
     )
     bootstrap: tuple[int | None, int | None] = method(
         "SETS[:PEOPLE]",

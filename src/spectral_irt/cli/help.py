@@ -33,63 +33,64 @@ FIRST += ("group", "model", "scale", "anchors", "bank")
 # What a topic is about: in a line, and what there is to know before its options.
 TOPICS = {
     "columns": (
-        "wide or long tables, which column is what, sheets, repeated answers",
+        "wide or long tables, columns, sheets, repeated responses",
         """
-        A table is wide, with a row for each person and a column for each item, or long, with a row for each answer and
-        columns for person, item and response. Columns are recognized by their names, such as student_id, question or
-        correct; spectral-irt check FILE says what was recognized.
+        A table is wide, with a row for each person and a column for each item, or long, with a row for each response
+        and columns for person, item and response. Columns are recognized by their names, such as student_id, question
+        or correct; spectral-irt check FILE shows what was recognized.
         """,
     ),
     "scoring": (
         "right and wrong, keys, ratings, blanks; ordered categories",
         """
-        Answers 0 and 1 are wrong and right. Others are scored by a key, by the right answers, or by a threshold; whole
-        numbers in more than two categories are ordered answers.
+        Responses 0 and 1 are wrong and right. Others are scored by a key, by the right responses, or by a threshold.
+        Whole numbers in more than two categories are ordered responses.
 
         \b
-        A cell without an answer is
+        A blank cell is
           omitted        if the same person answered a later item
-          not reached    if it comes after the person's last answer
+          not reached    if it comes after the person's last response
           not presented  if the item was not on the person's form
         """,
     ),
     "people": (
         "groups (DIF), populations, clusters, weights, abilities, classes",
         """
-        Columns about people stand in the file of answers, or with --group-file in a table with a row for each person.
+        Columns about persons are in the file of responses, or in the table of --group-file, with a row for each person.
         """,
     ),
     "method": (
         "estimator, adaptive tests, anchors, prior, standard errors",
         """
-        By default: conditional maximum likelihood, started from the spectral estimate, with a prior on the items that
-        few people answered, and robust standard errors.
+        By default: conditional maximum likelihood, started from the spectral estimate, with a weak prior on items with
+        few responses, and robust standard errors.
 
         \b
         Settings, with --set NAME=VALUE
-          regularization=auto|NUMBER   precision of the prior on difficulties; 0: none
-          refine=true|false            Newton steps, or the chain's own estimate
+          regularization=auto|NUMBER   precision of the prior on difficulties (0: none)
+          refine=true|false            Newton steps (true), or the chain's own estimate
           se=auto|dense|one-pass|multiplier|information|none   standard errors
           nu=NUMBER                    the paper's prior: disagreements added to pairs
           nu_rule=differed|together    which pairs nu is added to
-          assume_equal_means=true      tie parts without a link: equally hard on average
-          max_iter=NUMBER              iterations at most
+          assume_equal_means=true      unlinked parts are equally hard on average
+          max_iter=NUMBER              maximum number of iterations
         """,
     ),
     "results": (
         "tables, report, figures, scales, ranks, banks; for scripts",
         """
-        Without -o, a summary is printed and nothing is written. What is written is complete or not there at all.
+        Without -o, a summary is printed and nothing is written. Results are written completely or not at all.
         """,
     ),
     "size": (
         "memory, threads, clusters, databases",
         """
-        These change no result, and are allowed anywhere on the line of any command; SPECTRAL_IRT_MEMORY, _SPILL,
-        _THREADS and _DASK in the environment say the same.
+        --memory, --spill, --threads and --dask change no result and may stand anywhere on the line of any command. The
+        environment variables SPECTRAL_IRT_MEMORY, _SPILL, _THREADS and _DASK do the same.
 
-        A table of a database, as in spectral-irt fit duckdb:school.duckdb#answers, is calibrated inside it, and only
-        numbers per item leave it: difficulties and standard errors of the chain, no people, no fit.
+        A table of a database, as in spectral-irt fit duckdb:school.duckdb#answers, is calibrated inside the
+        database. Only numbers per item leave it: difficulties and standard errors of the chain, without person
+        measures or fit.
         """,
     ),
 }

@@ -41,20 +41,20 @@ COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may g
 # Where a command is, and what it does: known without loading it.
 MAIN = {
     "demo": ("simulate:demo", "analyze bundled data: a quiz with a wrong key and a biased item"),
-    "fit": ("fit:fit", "difficulties, abilities and model fit from a file of answers"),
-    "check": ("fit:check", "what was recognized in a file, and what is odd in it"),
+    "fit": ("fit:fit", "difficulties, abilities and model fit from a file of responses"),
+    "check": ("fit:check", "what was recognized in a file, and what looks odd"),
     "app": ("main:local_page", "all of this on a local page, without a terminal"),
-    "score": ("bank:score", "abilities of new people, with a bank"),
-    "update": ("bank:update", "a bank after new answers"),
-    "link": ("bank:link", "two banks on one scale; drifted items; equated scores"),
+    "score": ("bank:score", "abilities of new persons, with a bank"),
+    "update": ("bank:update", "add new responses to a bank"),
+    "link": ("bank:link", "put two banks on one scale; drifted items; equated scores"),
     "export": ("export:export", "files for Winsteps, catsim, jsCAT, mirtCAT, adaptivetesting"),
     "leaderboard": ("models:leaderboard", "rank language models from logs of evaluations"),
-    "shortlist": ("models:shortlist", "a few prompts that predict the score on all"),
+    "shortlist": ("models:shortlist", "a few prompts that predict the score on all of them"),
 }
 FURTHER = {
     "compare": ("compare:compare", "several estimators on the same data"),
-    "pack": ("data:pack", "answers in a file that opens at once"),
-    "simulate": ("simulate:simulate", "draw answers under a Rasch model"),
+    "pack": ("data:pack", "save responses in a file that opens at once"),
+    "simulate": ("simulate:simulate", "simulate responses under a Rasch model"),
     "help": ("main:help_on", f"by topic: {', '.join(TOPICS)}"),
 }
 COMMANDS = {**MAIN, **FURTHER}
@@ -154,7 +154,7 @@ program: Any = typer.main.get_command(app)
 
 def overview() -> str:
     """What `spectral-irt --help` prints."""
-    about = "Rasch analysis of a file of answers: item difficulties with standard errors, person abilities, model fit."
+    about = "Rasch analysis of a file of responses: item difficulties with standard errors, person abilities and fit."
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", *folded(about, width())]
     for title, commands in (("Commands", MAIN), ("Further commands", FURTHER)):
         lines += section(title, [(name, text) for name, (_, text) in commands.items()], width())
@@ -188,7 +188,7 @@ def help_on(
 
 
 def local_page(
-    port: int = own("NUMBER", "Port; a free one by default.", min=0, max=65535, default=0),
+    port: int = own("NUMBER", "Port (default: a free one).", min=0, max=65535, default=0),
     browser: bool = own("", "Open the page in a browser (default).", "--browser/--no-browser", default=True),
 ) -> None:
     """A page on this machine that does the work of check, fit and score, without a terminal.

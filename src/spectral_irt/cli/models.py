@@ -30,15 +30,15 @@ Files = Annotated[
 class Logs:
     """How logs are read."""
 
-    subject: str | None = own("FIELD", "Field that says the subject of a prompt. Benchmarks by default.")
+    subject: str | None = own("FIELD", "Field with the subject of each prompt (default: the benchmark).")
     metric: list[str] = own(
-        "NAME", "Metric that says right or wrong; repeatable: each benchmark takes the first that it has.", default=[]
+        "NAME", "Metric to score by; repeat to give alternatives, tried in order for each benchmark.", default=[]
     )
-    threshold: float | None = own("NUMBER", "Scores above it are right; else they must be 0 or 1.")
+    threshold: float | None = own("NUMBER", "Scores above this number are right (default: scores are 0 or 1).")
     duplicates: Literal["error", "first", "last"] = own(
-        "", "A prompt answered in two logs: an error (default), the first or last by file name.", default="error"
+        "", "If a prompt is in two logs: an error (default), or take the first or last by file name.", default="error"
     )
-    prompts: str | None = own("FILE", "A table with a row for each prompt; its columns are fields of the prompts.")
+    prompts: str | None = own("FILE", "Table with a row for each prompt, whose columns are fields of the prompts.")
 
     def how(self) -> dict[str, Any]:
         """Options of `read_source`."""
@@ -54,17 +54,17 @@ def leaderboard(
     ),
     report: Path | None = own("FILE.html", "Write one HTML page."),
     clustered_by: str | None = own(
-        "FIELD", "Prompts that share this (passage, subject) may be answered alike: errors allow for it."
+        "FIELD", "Standard errors allow for dependence among prompts that share this field (passage, subject)."
     ),
-    person: str | None = own("COLUMN", "Tables: which model it was."),
-    item: str | None = own("COLUMN", "Tables: which prompt it was."),
+    person: str | None = own("COLUMN", "Tables: column with the model."),
+    item: str | None = own("COLUMN", "Tables: column with the prompt."),
     response: str | None = own("COLUMN", "Tables: the score."),
-    seed: int = own("NUMBER", "Seed of the draws behind ranks; 0.", min=0, default=0),
+    seed: int = own("NUMBER", "Random seed of the rank intervals (default 0).", min=0, default=0),
 ) -> None:
-    """Rank models honestly: abilities with errors over prompts, rank intervals that hold together, tiers of equals.
+    """Rank models: abilities with standard errors, simultaneous rank intervals, and tiers of statistically tied models.
 
-    Models are compared on the prompts they share. Runs of the same prompt (epochs, trials) count as answers of their
-    own, and errors allow for them.
+    Models are compared on the prompts they share. Repeated runs of a prompt (epochs, trials) count as separate
+    responses, and standard errors allow for them.
 
     \b
     Examples
@@ -84,16 +84,16 @@ def shortlist(
     files: Files,
     logs: Logs,
     mode: Mode,
-    size: int = own("NUMBER", "How many prompts; 100.", min=2, default=100),
+    size: int = own("NUMBER", "Number of prompts (default 100).", min=2, default=100),
     output: Path | None = output_at(
-        "DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores."
+        "DIR", "Write shortlist.csv and shortlist.json, used by score to predict the full-benchmark score."
     ),
-    seed: int = own("NUMBER", "Seed of random lists and of who is left out; 0.", min=0, default=0),
+    seed: int = own("NUMBER", "Random seed (default 0).", min=0, default=0),
 ) -> None:
-    """Choose a short list of prompts, and say how well it predicts the score on all of them.
+    """Choose a short list of prompts, and report how well it predicts the score on all of them.
 
-    Models are left out in turn; a random list of the same size stands beside. With the list, score predicts the whole
-    score of a new model, with an interval.
+    The prediction is checked by leaving out models in turn, beside a random list of the same size. Given the list,
+    score predicts the full-benchmark score of a new model, with an interval.
 
     \b
     Examples

@@ -114,15 +114,15 @@ class Call:
     options of the program."""
 
     memory: str | None = size(
-        "SIZE", "Memory to use, such as 4GB; half of what is free by default.", envvar="SPECTRAL_IRT_MEMORY"
+        "SIZE", "Memory to use, such as 4GB (default: half of what is free).", envvar="SPECTRAL_IRT_MEMORY"
     )
     spill: str | None = size(
-        "DIR", "Folder of temporary files; that of TMPDIR, or /var/tmp, by default.", envvar="SPECTRAL_IRT_SPILL"
+        "DIR", "Folder for temporary files (default: TMPDIR, or /var/tmp).", envvar="SPECTRAL_IRT_SPILL"
     )
-    threads: int | None = size("NUMBER", "Threads to use; all by default.", min=1, envvar="SPECTRAL_IRT_THREADS")
+    threads: int | None = size("NUMBER", "Threads to use (default: all).", min=1, envvar="SPECTRAL_IRT_THREADS")
     dask: str | None = size(
         "ADDRESS",
-        "Work on a Dask cluster: the address of its scheduler, such as tcp://10.0.0.1:8786.",
+        "Address of the scheduler of a Dask cluster to work on, such as tcp://10.0.0.1:8786.",
         envvar="SPECTRAL_IRT_DASK",
     )
     argv: Sequence[str] = ()
@@ -181,49 +181,53 @@ class Reading:
 
     key: tuple[str, str | None] | None = scoring(
         "FILE[#SHEET]",
-        "Score multiple choice by a key: columns item, key. A column score gives partial credit.",
+        "Answer key of multiple-choice items: columns item, key. A column score gives partial credit.",
         parse=with_sheet,
     )
     missing: list[str] = scoring(
-        "CODE", "Code for 'not answered', such as 9; repeatable. Empty cells, NA, NaN and null always are.", default=[]
+        "CODE",
+        "Code of a missing response, such as 9; repeatable. Empty cells, NA, NaN and null are always missing.",
+        default=[],
     )
     items: list[str] = columns(
         "PATTERN,...",
-        "Columns that are items, such as 'q*' (wide tables). By default all but labels and attributes of people, such "
+        "Columns that are items, such as 'q*' (wide tables). By default all but labels and attributes of persons, such "
         "as sex or school; with --key, the items of the key.",
         default=[],
     )
     ignore: list[str] = columns("COLUMN,...", "Columns that are not items, such as age (wide tables).", default=[])
-    sheet: str | None = columns("NAME|NUMBER", "Sheet of a workbook, where several hold something.")
+    sheet: str | None = columns("NAME|NUMBER", "Sheet to read, if the workbook has more than one.")
     layout: Literal["auto", "wide", "long", "items-in-rows"] = columns(
         "LAYOUT",
-        "wide: a row for each person, a column for each item. long: a row for each answer. items-in-rows: a row for "
-        "each item, a column for each person. Recognized by the names of the columns by default.",
+        "wide: a row for each person, a column for each item. long: a row for each response. items-in-rows: a row for "
+        "each item, a column for each person. By default recognized by the column names.",
         default="auto",
     )
-    person: str | None = columns("COLUMN", "Who answered (long tables), or the labels of rows (wide).")
-    item: str | None = columns("COLUMN", "Which item it was (long tables).")
-    response: str | None = columns("COLUMN", "What the answer was (long tables).")
+    person: str | None = columns(
+        "COLUMN", "Column with the person of each response (long tables), or the label of each row (wide)."
+    )
+    item: str | None = columns("COLUMN", "Column with the item of each response (long tables).")
+    response: str | None = columns("COLUMN", "Column with the response (long tables).")
     duplicates: tuple[str, str] = columns(
         "error|first|last[:COLUMN]",
-        "When a person answered an item twice: an error (default), or keep the first or last answer. In long tables, "
-        "last:time lets the column 'time' decide; ties keep the order of rows.",
+        "Several responses of a person to an item: an error (default), or keep the first or the last. In long tables, "
+        "last:time orders them by the column 'time'; ties keep the order of rows.",
         default=("error", ""),
         parse=_duplicates,
     )
     encoding: str | None = columns(
         "NAME", "Encoding of text files, such as cp1252. By default UTF-8 or UTF-16, else Windows-1252 with a warning."
     )
-    largest_component: bool = columns("", "Keep only the largest group of items that are linked.", default=False)
+    largest_component: bool = columns("", "Keep only the largest group of linked items.", default=False)
     blanks: dict[str, Any] = scoring(
         "KIND=VALUE,...",
-        "What blanks are (wide tables): omitted=wrong, before a later answer of the same person; not-reached=wrong, "
-        "after the last answer; both are missing by default. not-presented=CODE: the item was not on this person's "
-        "form; not-presented= is the empty cell.",
+        "How blanks count (wide tables): omitted=wrong for blanks before a later response of the same person, "
+        "not-reached=wrong for blanks after the last one; both are missing by default. not-presented=CODE: the item "
+        "was not on this person's form; not-presented= stands for the empty cell.",
         default={},
         parse=_blanks,
     )
-    correct: list[str] = scoring("VALUE", "This answer is right, every other wrong; repeatable.", default=[])
+    correct: list[str] = scoring("VALUE", "This response is right, every other one wrong; repeatable.", default=[])
     exact_case: bool = scoring(
         "",
         "Tell upper and lower case apart in answers and key; by default d, D and the full-width letter are one option.",
@@ -233,14 +237,14 @@ class Reading:
         "", "Round fractions, such as imputed answers, to whole numbers.", "--round", default=False
     )
     threshold: float | None = scoring(
-        "NUMBER", "Values above this number are right, the others wrong.", parse=_threshold
+        "NUMBER", "Values above this number are right, all others wrong.", parse=_threshold
     )
-    sql: str | None = size("QUERY", "Read the answers by a query to the database that FILE names.")
+    sql: str | None = size("QUERY", "Query that reads the responses from the database given as FILE.")
     recode: str | None = scoring(
-        "LABEL,...", "Ordered answers from lowest to highest, as in 'never,rarely=seldom,often'; = joins categories."
+        "LABEL,...", "Ordered categories from lowest to highest, as in 'never,rarely=seldom,often'; = joins categories."
     )
     reverse: list[str] = scoring(
-        "ITEM,...", "Items to reverse: their highest category becomes the lowest.", default=[], parse=item_names
+        "ITEM,...", "Items to reverse: the highest category becomes the lowest.", default=[], parse=item_names
     )
 
     @property

@@ -38,14 +38,14 @@ class Details:
 
     p: float | None = own("NUMBER", "sampled: probability that an item is shown.")
     responses: int | None = own("NUMBER", "popularity: responses in all.")
-    exponent: float | None = own("NUMBER", "popularity: how unequal the items are; 0.7.")
-    activity_sd: float | None = own("NUMBER", "popularity: how unequal people are; 1.")
+    exponent: float | None = own("NUMBER", "popularity: exponent of the items' popularity (default 0.7).")
+    activity_sd: float | None = own("NUMBER", "popularity: sd of the persons' log activity (default 1).")
     booklets: int | None = own("NUMBER", "booklets: how many.")
-    forms: int | None = own("NUMBER", "linked: how many forms; 30.")
+    forms: int | None = own("NUMBER", "linked: number of forms (default 30).")
     length: int | None = own("NUMBER", "booklets, linked, adaptive: items in each.")
-    anchors: int | None = own("NUMBER", "linked: items shared with the form before; 2.")
-    routing: int | None = own("NUMBER", "two-stage: items of the first stage; 10.")
-    wrong: int | None = own("NUMBER", "stopping: wrong answers that end it; 3.")
+    anchors: int | None = own("NUMBER", "linked: items shared with the form before (default 2).")
+    routing: int | None = own("NUMBER", "two-stage: items of the first stage (default 10).")
+    wrong: int | None = own("NUMBER", "stopping: wrong responses that end the test (default 3).")
 
     def said(self) -> dict[str, Any]:
         given = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -56,8 +56,8 @@ class Details:
 def simulate(
     mode: Mode,
     output: Path = output_at("FILE", "Where to write: .csv or .parquet.", required=True),
-    persons: int = own("NUMBER", "How many people; 1000.", default=1000),
-    items: int | None = own("NUMBER", "How many items; linked forms say it themselves."),
+    persons: int = own("NUMBER", "Number of persons (default 1000).", default=1000),
+    items: int | None = own("NUMBER", "Number of items (with --design linked it follows from forms and length)."),
     design: Literal[
         "complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping"
     ] = own(
@@ -68,17 +68,17 @@ def simulate(
     ),
     seed: int | None = own("NUMBER", "The same seed gives the same data."),
     truth: Path | None = own("FILE", "Write the true difficulties: .csv or .parquet."),
-    ability_mean: float = own("NUMBER", "Mean ability; 0.", default=0.0),
-    ability_sd: float = own("NUMBER", "Standard deviation of ability; 1.", default=1.0),
-    difficulty_sd: float = own("NUMBER", "Standard deviation of difficulty; 1.", default=1.0),
+    ability_mean: float = own("NUMBER", "Mean ability (default 0).", default=0.0),
+    ability_sd: float = own("NUMBER", "Standard deviation of ability (default 1).", default=1.0),
+    difficulty_sd: float = own("NUMBER", "Standard deviation of difficulty (default 1).", default=1.0),
     model: Literal["rasch", "pcm", "rsm"] = own(
         "", "rasch: right and wrong (default); pcm, rsm: partial credit and rating scale model.", default="rasch"
     ),
-    categories: int | None = own("NUMBER", "pcm, rsm: categories of each item; 5."),
+    categories: int | None = own("NUMBER", "pcm, rsm: categories of each item (default 5)."),
     *,
     details: Details,
 ) -> None:
-    """Draw answers under the Rasch model or one for ordered categories, and write a row for each.
+    """Simulate responses under the Rasch, partial credit or rating scale model; one row for each response.
 
     \b
     Examples
@@ -149,7 +149,7 @@ def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
 def demo(
     mode: Mode,
     call: Call,
-    output: Path = output_at("DIR", "Where to write the results; demo-results.", default=Path("demo-results")),
+    output: Path = output_at("DIR", "Where to write the results (default demo-results).", default=Path("demo-results")),
     files: Path | None = own("DIR", "Only copy the data there: the quiz, LSAT 6, and logs of nine models."),
 ) -> None:
     """Analyze a simulated quiz of multiple choice.
