@@ -16,8 +16,7 @@ DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *so
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_it_is_short_and_says_how_to_install_and_develop():
-    assert README.count("\n") <= 120
+def test_it_says_how_to_install_and_develop():
     assert BLOCKS[0][1].startswith("$ pip install .")
     assert [line.split("#")[0].strip() for line in BLOCKS[-1][1].splitlines()] == ["make demo", "make test"]
 
