@@ -183,6 +183,16 @@ def p_value(p: float | None) -> str:
     return f"p = {p:.2f}" if p >= 0.095 else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
+def whole_percent(part: int, whole: int) -> str:
+    """A part of a whole in percent, without decimals.
+
+    >>> whole_percent(31, 150), whole_percent(1, 900), whole_percent(0, 0)
+    ('21%', 'under 1%', '0%')
+    """
+    share = part / whole if whole else 0.0
+    return "under 1%" if 0 < share < 0.01 else f"{100 * share:.0f}%"
+
+
 def count(n: Any, one: str, many: str = "") -> str:
     """How many there are of something: "1 item", "1,200 people"."""
     return f"{int(n):,} {one if n == 1 else many or ('people' if one == 'person' else one + 's')}"

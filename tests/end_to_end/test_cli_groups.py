@@ -115,7 +115,6 @@ def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli,
         ("--layout long", "Say which one with --item."),
         ("--group same", "the column 'same' has a single value, 'x'"),
         ("--group none", "the column 'none' has no value at all"),
-        ("--group few", "fewer than 30 people with both right and wrong answers"),
         ("--group sex --layout items-in-rows", "--group-file"),
         ("--group-file none.csv", "there is no file 'none.csv'"),
         ("--group-file school.csv", "say which column of school.csv is meant"),
@@ -126,10 +125,48 @@ def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli,
     ],
 )
 def test_bad_groups(cli, school, options, says):
-    columns = {"same": pl.lit("x"), "none": pl.lit(None, dtype=pl.String), "few": pl.Series(["a"] * 890 + ["b"] * 10)}
+    columns = {"same": pl.lit("x"), "none": pl.lit(None, dtype=pl.String)}
     pl.read_csv("school.csv").with_columns(**columns).write_csv("school.csv")
     Path("others.csv").write_text("person,sex\nann,f\nbob,m\n")
     Path("twice.csv").write_text("person,sex\ns1,f\ns2,m\ns1,m\n")
     Path("many.csv").write_text("person,room\n" + "".join(f"s{k},r{k}\n" for k in range(900)))
-    rest = ",".join(name for name in ("sex", "town", "same", "none", "few") if name not in options.split())
+    rest = ",".join(name for name in ("sex", "town", "same", "none") if name not in options.split())
     cli.refused(f"fit school.csv -o out {options} --ignore {rest}", says)
+
+
+def test_groups_that_are_too_small_leave_out_dif_alone(cli):
+    """Two classes of 15: items, people and means are there, and a note says why there is no DIF."""
+    rng = np.random.default_rng(2)
+    right = drawn(rng, rng.normal(0.3, 1, (30, 1)) - np.linspace(-1.5, 1.5, 20))
+    wide("klass.csv", right, pupil=[f"s{k}" for k in range(30)], klass=["A", "B"] * 15)
+    said = " ".join(cli.ok("fit klass.csv -o out --report report.html --plots figures --group klass").split())
+    assert "DIF by 'klass' was left out: fewer than 30 people whose score is not extreme in 'A' (" in said
+    assert not Path("out/dif.csv").exists()
+    assert [row["group"] for row in read_csv("out/groups.csv")] == ["A", "B"]
+    assert record()["dif"] is None
+    assert "DIF by &#39;klass&#39; was left out" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_age_is_cut_at_its_median_or_as_asked_and_stands_beside_the_persons(cli, school):
+    rng = np.random.default_rng(7)
+    ages = pl.Series(rng.integers(18, 90, 900))
+    pl.read_csv("school.csv").with_columns(age=ages).write_csv("ages.csv")
+    said = " ".join(cli.ok("fit ages.csv -o out --group age --group sex --ignore town").split())
+    cut = read_csv("out/groups.csv")[0]["group"].removeprefix("under ")
+    assert f"it was cut at its median into under {cut}, and {cut} and over. Say where to cut it" in said
+    sizes = numbers("out/groups.csv", "n")[:2]
+    assert abs(sizes[0] - sizes[1]) <= 20
+    assert list(numbers("out/persons.csv", "age")) == ages.to_list()
+    assert {row["sex"] for row in read_csv("out/persons.csv")} == {"f", "m"}
+    cli.ok("fit ages.csv -o asked --group age:40,65 --ignore town,sex")
+    groups = [row["group"] for row in read_csv("asked/groups.csv")]
+    assert groups == ["under 40", "40 to under 65", "65 and over"]
+    assert list(numbers("asked/groups.csv", "n")) == [
+        (ages < 40).sum(),
+        ((ages >= 40) & (ages < 65)).sum(),
+        (ages >= 65).sum(),
+    ]
+    cli.refused("fit ages.csv --group age:200 --ignore town,sex", "puts everybody in one group, 'under 200'")
+    cli.refused("fit ages.csv --group sex:3 --ignore town,age", "which is no number")
+    cli.refused("fit ages.csv --group age:65,40", "cuts are numbers that rise")
+    cli.refused("fit ages.csv --group age --group age:40", "names 'age' twice")

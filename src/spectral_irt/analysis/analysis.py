@@ -369,9 +369,22 @@ class Analysis(AnalysisOfRatings):
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
+        found = self._comparisons(parts)
+        return {name: each for name, each in found.items() if not isinstance(each, Finding)}
+
+    def _comparisons(self, parts: Parts) -> Mapping[str, Differential | Finding]:
+        """The comparison of groups for every grouping of the parts, or a note why there is none: groups that are too
+        small leave out DIF, and nothing else."""
+        found: dict[str, Differential | Finding] = {}
         if self.facets:
-            return {}
-        return dict(zip(parts.groups, map(self.dif, parts.groups.values()), strict=True))
+            return found
+        for name, labels in parts.groups.items():
+            try:
+                found[name] = self.dif(labels)
+            except DesignError as error:
+                reason = str(error).removeprefix(f"{self.responses.source}: ")
+                found[name] = Finding("dif_left_out", "note", f"DIF by {name!r} was left out: {reason}")
+        return found
 
     @once
     def local_dependence(
@@ -446,8 +459,8 @@ class Analysis(AnalysisOfRatings):
             found += self.checks(parts).findings
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
-        for dif in self._grouped(parts).values():
-            found += dif.findings
+        for compared in self._comparisons(parts).values():
+            found += [compared] if isinstance(compared, Finding) else compared.findings
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
         words = self._words

@@ -177,8 +177,8 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
         if study._multiple_choice and not refused:
             tables["distractors"] = columns_of(study.distractors)
-    if parts.groups and not study.facets:
-        grouped = study._grouped(parts)
+    grouped = study._grouped(parts)
+    if grouped:
         tables["dif"] = _contrasts(grouped, scale)
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
@@ -365,6 +365,8 @@ def persons_record(
         "without_answers": int(np.sum(n == 0)),
         "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
         "all_wrong": int(np.sum((n > 0) & (score == 0))),
+        "floor": float(np.mean(score[n > 0] == 0)) if (n > 0).any() else None,
+        "ceiling": float(np.mean((persons["extreme"] & (score > 0))[n > 0])) if (n > 0).any() else None,
         "mean": mean,
         "sd": sd if some.sum() > 1 else None,
         "compared": int(some.sum()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -56,6 +57,36 @@ SCALES_BY = {
     "items": "the mean {:g} of the items with {:g} units per logit",
     "formula": "the formula {:g} + {:g} x logit",
 }
+
+
+# Names of results in a table of persons.
+PLAUSIBLE = re.compile(r"(measure_)?pv\d+")
+OF_PERSONS = frozenset(
+    [
+        "person",
+        "n",
+        "score",
+        "max_score",
+        "code_sum",
+        "ability",
+        "se",
+        "extreme",
+        "infit",
+        "outfit",
+        "infit_z",
+        "outfit_z",
+        "measure",
+        "measure_se",
+        "measure_100",
+        "fair_average",
+        "subset",
+        "ci_low",
+        "ci_high",
+        "rank",
+        "rank_low",
+        "rank_high",
+    ]
+)
 
 
 class AnalysisOfPeople:
@@ -175,7 +206,7 @@ class AnalysisOfPeople:
         most `max_score`. `extreme`: the lowest or the highest score; the ability is then infinite under "ml", and
         finite but mostly the method's under the others. `infit` and `outfit` are mean squares at the reported ability
         (1 = as the model expects, above: underfit, below: overfit), missing for extreme scores. `measure` and
-        `measure_se` follow where there is a scale of report.
+        `measure_se` follow where there is a scale of report, and then the columns about people that were read.
 
         Parameters
         ----------
@@ -194,7 +225,15 @@ class AnalysisOfPeople:
         columns |= {"infit": fit.infit, "outfit": fit.outfit, "infit_z": fit.infit_z, "outfit_z": fit.outfit_z}
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
-        return with_measures(columns, "ability", self.calibration.scale)
+        return with_measures(columns, "ability", self.calibration.scale) | self._about_persons()
+
+    def _about_persons(self) -> Columns:
+        """The columns about people that were read (sex, class); one that is called like a result is `given_` that."""
+        people: Mapping[str, NDArray[Any]] = self.responses.people or {}
+        return {
+            f"given_{name}" if name in OF_PERSONS or PLAUSIBLE.fullmatch(name) else name: values
+            for name, values in people.items()
+        }
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
         """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
@@ -418,11 +457,12 @@ class AnalysisOfPeople:
         """Mean ability of every group as a table.
 
         `grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`: the abilities of these people, and the
-        population that they are from, without errors of measurement; see `inference.groups.grouping.group_columns`.
+        population that they are from, without errors of measurement; `difference, difference_se, difference_p` from
+        the first group, and `equal_means_p`: Welch's tests; see `inference.groups.grouping.group_columns`.
 
         `groups` is the name of a column about the people (or several), or has a label for each person, in their order,
         or maps persons to labels; a dictionary of several such has the names of the groupings as keys. With a scale of
-        report, `measure_mean`, `measure_se`, `measure_sd` and `measure_latent_sd` follow. Of a fit with weights, people
+        report, `measure_mean`, `measure_se`, `measure_sd` and others follow. Of a fit with weights, people
         count by theirs.
         """
         values = list(groups.values()) if isinstance(groups, Mapping) else [""]  # labels of people, or of groupings
@@ -432,7 +472,8 @@ class AnalysisOfPeople:
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         if scale.is_logits:
             return columns
-        widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd", "latent_sd")}
+        distances = ("se", "sd", "latent_sd", "difference", "difference_se")
+        widths = {f"measure_{name}": scale.width(columns[name]) for name in distances}
         return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
 
     @once

@@ -13,6 +13,7 @@ from spectral_irt.analysis.facets import facet_lines, severest_first
 from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, estimator_name
 from spectral_irt.inference.fit.item_fit import SQUARES
+from spectral_irt.inference.groups.grouping import mean_sentences
 from spectral_irt.terminal import (
     DIRECTION,
     FIT,
@@ -151,6 +152,10 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {words(' '.join(sentences))}"))
+    if parts.described:
+        unit, places = ("", 2) if study.calibration.scale.is_logits else ("measure_", 1)
+        means = columns_of(study.group_means, parts.described)
+        lines += [("means", sentence) for sentence in mean_sentences(means, unit, places)]
     return lines
 
 
@@ -222,6 +227,5 @@ def people(found: Reliability) -> str:
     everyone = found.persons_with_extremes
     sd = found.population_sd if found.method == "eap" and found.population_sd is not None else everyone.sd
     where = f"mean ability {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
-    extreme = found.n_lowest + found.n_highest
-    where += f"{extreme:,} extreme score{'' if extreme == 1 else 's'}"
+    where += found.extremes()
     return "; ".join(filter(None, (found.text(), where)))

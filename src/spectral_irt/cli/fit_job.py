@@ -17,6 +17,7 @@ from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
 from spectral_irt.cli.options import Answers, Call, changed, shareable
 from spectral_irt.cli.terminal import Progress
+from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
     from spectral_irt.data.labels import People
+    from spectral_irt.errors import Finding
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.plots.all import Pictures
     from spectral_irt.tables import Columns
@@ -226,7 +228,15 @@ class FitJob:
         for column, values in found.items():
             if column == self.results.form and column not in self.results.group:
                 continue  # one form is enough, and `Booklets` says how many are too many
-            levels = sorted({str(value) for value in values if value is not None})
+            cuts = self.results.group.get(column, ())
+            labels = self._grouping(column, values).labels if column in self.results.group else values
+            levels = sorted({str(label) for label in labels if label is not None})
+            if cuts and len(levels) == 1:
+                at = ", ".join(f"{cut:g}" for cut in cuts)
+                raise OptionError(
+                    f"{source}: the column {column!r} is to be cut at {at}, which puts everybody in one group, "
+                    f"{levels[0]!r}. Choose cuts within its numbers."
+                )
             if len(levels) < 2 and not (levels and column == self.method.survey_weight):  # weights may all be equal
                 what = f"a single value, {levels[0]!r}" if levels else "no value at all"
                 raise DesignError(
@@ -238,6 +248,10 @@ class FitJob:
                     f"{MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."
                 )
         return found
+
+    def _grouping(self, column: str, values: Sequence[Any]) -> Grouping:
+        """The groups of a column that are compared: its values, or intervals where it holds numbers such as age."""
+        return grouping_of(column, values, self.results.group.get(column, ()))
 
     def _calibrate(self) -> None:
         results, method = self.results, self.method
@@ -295,13 +309,17 @@ class FitJob:
         if study.facets:
             fit = None  # of ratings, the tables of items and raters have it anyway
         (top, rank_by), (cuts, raw) = results.rank, results.cut
-        compared, described = {}, {}
+        compared: dict[str, list[Any]] = {}
+        described: dict[str, list[Any]] = {}
+        notes: tuple[Finding, ...] = ()
         for name, values in of.items():
             if name in results.group or not self._columns():  # or the only column of --group-file
-                compared[name] = values
+                grouping = self._grouping(name, values)
+                compared[name] = grouping.labels
+                notes += grouping.findings
             if persons is not False and (name in compared or name == by):
-                described[name] = values
-        return study.parts(
+                described[name] = compared.get(name, values)
+        parts = study.parts(
             persons=persons,
             fit=True if fit is None and sets else fit,
             writing=results.output is not None or results.report is not None,
@@ -318,6 +336,7 @@ class FitJob:
             draws=results.ability[1] or 5,
             seed=results.seed or 0,
         )
+        return replace(parts, notes=(*parts.notes, *notes))
 
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""

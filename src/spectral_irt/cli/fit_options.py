@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -81,6 +82,29 @@ def _cuts(text: str) -> tuple[tuple[float, ...], bool]:
         return tuple(map(float, text.removeprefix("raw:").split(","))), text.startswith("raw:")
     except ValueError:
         raise OptionError(f"--cut is {text!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
+
+
+def _groupings(texts: list[str]) -> dict[str, tuple[float, ...]]:
+    """Columns about people, each with the numbers at which it is to be cut (age:40,65), or none."""
+    groupings: dict[str, tuple[float, ...]] = {}
+    for text in texts:
+        column, cuts = _column_and_cuts(text)
+        if groupings.setdefault(column, cuts) != cuts:
+            raise OptionError(f"--group names {column!r} twice, with different cuts; say one of them.")
+    return groupings
+
+
+def _column_and_cuts(text: str) -> tuple[str, tuple[float, ...]]:
+    column, colon, numbers = text.rpartition(":")
+    try:
+        cuts = tuple(map(float, numbers.split(",")))
+    except ValueError:
+        return text, ()  # a colon in the name of the column
+    if not (colon and column):
+        return text, ()
+    if not all(map(math.isfinite, cuts)) or list(cuts) != sorted(set(cuts)):
+        raise OptionError(f"--group is {text!r}; cuts are numbers that rise, as in {column}:40,65.")
+    return column, cuts
 
 
 @dataclass(frozen=True)
@@ -229,8 +253,12 @@ class Results(Abilities):
         parse=_skipped,
     )
     dry_run: bool = results("", "Read and check everything as for this fit, without fitting or writing.", default=False)
-    group: list[str] = people(
-        "COLUMN", "Compare groups of persons (DIF); repeatable. Writes dif.csv and groups.csv.", default=[]
+    group: dict[str, tuple[float, ...]] = people(
+        "COLUMN[:CUT,...]",
+        "Compare groups of persons (DIF, means); repeatable. Numbers such as age are cut at their median, or as asked: "
+        "age:40,65. Writes dif.csv and groups.csv.",
+        default={},
+        parse=_groupings,
     )
     form: str | None = people(
         "COLUMN",

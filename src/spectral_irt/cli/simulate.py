@@ -185,7 +185,7 @@ def demo(
         command = shlex.join(["spectral-irt", *argv])
         say(out, Text(f"  {command}", style="bold", no_wrap=True, overflow="ignore"))
         say(out)
-    reading, results = Answers(key=(key, None), missing=[omitted]), Results(group=["region"], output=output)
+    reading, results = Answers(key=(key, None), missing=[omitted]), Results(group={"region": ()}, output=output)
     calibrate(FitJob([answers], reading, Method(), results, replace(call, argv=argv)), mode)
     if shown:
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")

@@ -24,7 +24,7 @@ from spectral_irt.data.block import Mask as Mask
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
 from spectral_irt.numerics import csr, fixed, onto_items, scramble, shared_ones
-from spectral_irt.text import count_are, listed
+from spectral_irt.text import count_are, listed, whole_percent
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Labels, Responses
@@ -99,13 +99,18 @@ class Design:
             found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
         words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
         if not binary:
-            words = (*words[:2], "the highest score", "the lowest score")
+            words = (*words[:2], "the highest possible score", "the lowest possible score")
         kinds = answers.kinds_of_people[: len(words)]
         if kinds.any():
             silent = int(kinds.sum())
-            parts = [f"{number:,} with {what}" for what, number in zip(words, kinds, strict=True) if number]
+            n_answered = answers.n_persons - int(kinds[0])
+            effects = ("", "", "ceiling", "floor")
+            parts = []
+            for what, effect, number in zip(words, effects, kinds.tolist(), strict=True):
+                share = f", {effect} {whole_percent(number, n_answered)}" if effect else ""
+                parts += [f"{number:,} with {what}{share}"] if number else []
             who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
-            sentence = f"{who} no information about difficulty ({', '.join(parts)})."
+            sentence = f"{who} no information about difficulty ({'; '.join(parts)})."
             remedy = "They stay in the counts and have no effect on the difficulties."
             found.append(Finding("silent_persons", "note", sentence, remedy))
         if answers.n_items > WIDE_RATIO * answers.n_persons:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import Finding, OptionError
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
@@ -125,7 +125,12 @@ def differential(data: ReportData) -> Section:
         raise OptionError("Of ratings, raters are compared by group with --group COLUMN: see the appendix.")
     if not data.parts.groups:
         raise OptionError("No groups of people were compared; --group COLUMN does.")
+    comparisons = data.study._comparisons(data.parts)
+    left_out = [data.words(one.sentence) for one in comparisons.values() if isinstance(one, Finding)]
+    if len(left_out) == len(comparisons):
+        raise OptionError(" ".join(left_out))
     blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
+    blocks += [Text(sentence) for sentence in left_out]
     blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
     pairs = compared(data.study, data.parts)
     for found, group in pairs[:COMPARED]:

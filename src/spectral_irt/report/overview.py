@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
-from spectral_irt.text import Words, count, number, printable, short, within
+from spectral_irt.text import Words, count, number, printable, short, whole_percent, within
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
@@ -90,13 +90,9 @@ def summary(data: ReportData) -> Section:
     if data.binary or data.study.facets:
         del rows[2]
     if found:
-        lowest, highest = found.get("n_lowest") or 0, found.get("n_highest") or 0
-        ends = (
-            ("every answer right", "every answer wrong") if data.binary else ("the highest score", "the lowest score")
-        )
-        said = f"people with {ends[0]}: {number(highest, 0)}; with {ends[1]}: {number(lowest, 0)}"
         kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
-        rows += [*reliability_rows(found, kinds, data.words), ("Extreme scores", number(lowest + highest, 0), said)]
+        rows += reliability_rows(found, kinds, data.words, binary=data.binary)
+        rows += floor_and_ceiling(found)
     blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
     if found and (subset := in_first_subset(data)):
         blocks.append(Text(f"Reliability, targeting and extreme scores are those of {subset}."))
@@ -109,6 +105,18 @@ def in_first_subset(data: ReportData) -> str:
     """Of ratings in subsets that nothing links, whose measures are described; "" where all can be compared."""
     some = data.study._comparable()
     return "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person')}"
+
+
+def floor_and_ceiling(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """How many persons have the lowest and the highest possible score."""
+    n = int(found.get("n_persons") or 0)
+    rows = []
+    for name, field, which in (("Floor", "n_lowest", "lowest"), ("Ceiling", "n_highest", "highest")):
+        number_of = int(found.get(field) or 0)
+        have = "has" if number_of == 1 else "have"
+        said = f"{number_of:,} of {count(n, 'person')} {have} the {which} possible score"
+        rows.append((name, whole_percent(number_of, n), said))
+    return rows
 
 
 def share_missing(counts: Mapping[str, Any], forms: int = 0) -> str:
@@ -125,33 +133,46 @@ def share_missing(counts: Mapping[str, Any], forms: int = 0) -> str:
     return f"{100 * share:.3g}% of all person-by-item cells{design}"
 
 
-def reliability_rows(found: Mapping[str, Any], kinds: Sequence[str], words: Words) -> list[tuple[str, str, str]]:
+def reliability_rows(
+    found: Mapping[str, Any], kinds: Sequence[str], words: Words, *, binary: bool
+) -> list[tuple[str, str, str]]:
     """The reliabilities, each under its name with what it says."""
     rows = []
     eap, kr20 = found.get("eap_reliability"), found.get("kr20")
     if eap is not None:
-        said = (
-            f"of the variance of abilities, {100 * eap:.0f}% is seen by the test and the rest is error; quote this one"
-        )
+        said = f"{100 * eap:.0f}% of the variance in measured ability is true variance; the coefficient to report"
         rows.append(("EAP reliability", number(eap), words(said)))
     if kr20 is not None:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
     if found.get("alpha") is not None:
         rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
-    names = {"persons": ("Person", "without extreme scores"), "items": ("Item", "how precisely the items are ordered")}
+    names = {"persons": "Person separation index (PSI)", "items": "Item separation reliability"}
+    everybody = within(found, "persons_with_extremes", "reliability")
+    with_extremes = "" if everybody is None else f"; {number(everybody)} with them"
+    about = {
+        "persons": f"person separation reliability without extreme scores{with_extremes}",
+        "items": "how precisely the items are ordered",
+    }
     for kind in kinds:
-        (name, said), one = names[kind], found.get(kind) or {}
+        name, said, one = names[kind], about[kind], found.get(kind) or {}
         if one.get("separation") is not None and (kind == "items" or found.get("method") != "eap"):
             more = f"separation {number(one['separation'])}, strata {number(one.get('strata'), 1)}"
-            rows.append((f"{name} separation reliability", number(one.get("reliability")), f"{said}; {more}"))
+            rows.append((name, number(one.get("reliability")), f"{said}; {more}"))
     target = found.get("targeting")
     if target is not None:
-        rows.append(("Targeting", f"{target:+z.2f}", words(targeting(target))))
+        rows.append(("Targeting", f"{target:+z.2f}", words(targeting(target, binary=binary))))
     return rows
 
 
-def targeting(logits: float) -> str:
+def targeting(logits: float, *, binary: bool) -> str:
     """Mean ability minus mean difficulty in words."""
-    side = "easy" if logits > 0 else "hard"
-    said = f"{side} for these people" if abs(logits) >= NEAR else "about as hard as the people are able"
-    return f"mean ability, without extreme scores, minus mean difficulty, in logits: the items are {said}"
+    if not binary:
+        side = "less" if logits > 0 else "more"
+        said = f"most items ask for {side} of it than these people have"
+        if abs(logits) < NEAR:
+            said = "the items are about where the people are"
+    elif abs(logits) < NEAR:
+        said = "the items are about as hard as the people are able"
+    else:
+        said = f"the items are {'easy' if logits > 0 else 'hard'} for these people"
+    return f"mean ability, without extreme scores, minus mean difficulty, in logits: {said}"

@@ -10,6 +10,7 @@ import numpy as np
 from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.person_fit import misfit_sentence
+from spectral_irt.inference.groups.grouping import mean_sentences
 from spectral_irt.plots.base import on_scale
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
 from spectral_irt.report.overview import in_first_subset
@@ -53,7 +54,7 @@ def people(data: ReportData) -> Section:
     blocks: list[Any] = [Text(_sentence(data)), _abilities(data, persons), picture(display, alt)]
     if not data.list_persons:
         return Section((*blocks, Text("Single people are not listed in this report; --list-persons would list them.")))
-    columns = data.heads(PERSONS)
+    columns = data.heads(PERSONS) + tuple(Column(name, short(name, 40)) for name in data.study._about_persons())
     if not data.binary:
         columns = tuple(replace(one, head=one.head.replace("Right", "Score")) for one in columns)
     caption = f"{count(len(persons['person']), 'person')}; {data.words('ability')} in logits"
@@ -173,6 +174,10 @@ def groups_and_classes(data: ReportData) -> Section:
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
         rows = _rows(labels, columns, (0, digits, digits, digits))
         blocks.append(Table(data.words("Mean ability of groups"), ("Group", "People", "Mean", "s.e.", "s.d."), rows))
+        tests = mean_sentences(groups, unit, digits)
+        if tests:
+            method = "with errors that allow for clusters" if "clusters" in groups else "Welch, variances may differ"
+            blocks.append(Text(f"Tests of equal means ({method}). {' '.join(tests)}"))
     if cuts is not None:
         labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
         columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]

@@ -9,6 +9,7 @@ import pytest
 
 import spectral_irt as si
 from drawn import drawn
+from spectral_irt.data.groupings import grouping_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups import cluster_errors
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance, clustered
@@ -331,3 +332,31 @@ def test_coverage_with_classes_that_find_items_hard():
         robust.append(np.mean(error < 1.96 * cluster_covariance(fit.calibration_, responses, room).se))
     assert np.mean(plain) < 0.85
     assert 0.92 < np.mean(robust) < 0.98
+
+
+def test_numbers_such_as_age_are_cut_at_the_median_or_as_asked():
+    ages = [str(age) for age in range(20, 80)]  # as text, from a file
+    found = grouping_of("age", [*ages, None, ""])
+    assert [found.labels.count(label) for label in ("under 50", "50 and over")] == [30, 30]
+    assert found.labels[-2:] == [None, None]
+    assert [finding.code for finding in found.findings] == ["cut_at_median"]
+    asked = grouping_of("age", ages, (40.0, 65.0))
+    assert [asked.labels.count(label) for label in ("under 40", "40 to under 65", "65 and over")] == [20, 25, 15]
+    assert not asked.findings
+    data = si.Responses.from_wide(np.zeros((60, 2)))
+    assert by_label(data, asked.labels).names == ("under 40", "40 to under 65", "65 and over")  # by number, not as text
+    wide = grouping_of("age", [5, 50, 500], (10.0, 100.0)).labels
+    assert sorted(wide, reverse=True) == ["100 and over", "10 to under 100", "under 10"]
+
+
+def test_numbers_that_name_groups_stay_as_they_are():
+    grades = [1, 2, 3] * 20
+    assert grouping_of("grade", grades).labels == grades
+    schools = np.repeat(np.arange(12), 40).tolist()  # many people in each
+    assert grouping_of("school", schools).labels == schools
+    assert set(grouping_of("age", schools).labels) == {"under 6", "6 and over"}
+    assert len(set(grouping_of("dose", np.linspace(0, 1, 480).tolist()).labels)) == 2
+    words = ["a", "b", "12"] * 20
+    assert grouping_of("site", words).labels == words
+    with pytest.raises(OptionError, match="holds 'a', which is no number"):
+        grouping_of("site", words, (3.0,))

@@ -117,7 +117,7 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             "nonuniform_items",
             "warning",
             f"The difference depends on ability for {count(len(items), 'item')} (non-uniform DIF). It "
-            f"grows from the less to the more able half: {first_few(parts)}.",
+            f"grows from the less able to the more able half: {first_few(parts)}.",
             "Check whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )

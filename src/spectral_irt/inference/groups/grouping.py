@@ -19,16 +19,18 @@ from spectral_irt.data.design import row_keys
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.groups.mean_differences import mean_differences
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, degrees_of_freedom
 from spectral_irt.inference.scores.reliability import marginal_reliability, mean_and_sd
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities, items_met
 from spectral_irt.tables import Columns
-from spectral_irt.text import first_of
+from spectral_irt.text import first_of, p_value
 
 MEANS = ("mean", "se", "sd", "latent_mean", "latent_se", "latent_sd")
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 SPLITS = ("median", "mean", "ability", "scores")
+MEANS_LEVEL = 0.05  # of the test of equal means
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
 
 
@@ -80,7 +82,7 @@ def large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split,
     if not small.any():
         return split, findings
     told = first_of(f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few)
-    why = f"fewer than {min_people} people with both right and wrong answers"
+    why = f"fewer than {min_people} people whose score is not extreme"
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
@@ -153,7 +155,7 @@ def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]
 def group_columns(
     responses: Responses, difficulty: Floats, found: Abilities, labels: Any, name: str, sampling: Sampling = SIMPLE
 ) -> Columns:
-    """`grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`, a row for each group.
+    """`grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`, and tests of means: a row for each group.
 
     `found` are Warm's abilities, which hardly depend on the length of the test and are finite for every score, and
     `sampling` has weights and clusters of the persons. `n` people of the group have an ability; `mean` and `sd` are of
@@ -168,6 +170,9 @@ def group_columns(
     in c of w_l (x_l - mean))^2 / (sum w)^2; for the latent mean x_l is the posterior mean, and the sum is multiplied by
     latent sd^2 / its variance. `clusters` says how many there are, and `df` the degrees of freedom of the errors:
     intervals reach as far as Student's t.
+
+    `difference` is the mean less that of the first group, with `difference_se` and `difference_p`, Holm's p within the
+    grouping; `equal_means_p` that of all means being equal, the same in every row; see `mean_differences`.
     """
     split = by_label(responses, labels)
     rows = [(label, split.group == k) for k, label in enumerate(split.names)]
@@ -185,7 +190,35 @@ def group_columns(
     }
     if "clusters" in columns:
         columns["clusters"] = np.nan_to_num(columns["clusters"]).astype(np.int64)
+    test = mean_differences(found.ability, split.group, split.n_groups, sampling)
+    without_test = np.full(len(rows) - split.n_groups, np.nan)
+    columns["difference"] = np.append(test.difference, without_test)
+    columns["difference_se"] = np.append(test.se, without_test)
+    columns["difference_p"] = np.append(test.p_holm, without_test)
+    columns["equal_means_p"] = np.append(np.full(split.n_groups, test.p_equal), without_test)
     return columns
+
+
+def mean_sentences(table: Columns, unit: str = "", places: int = 2) -> list[str]:
+    """Whether the means of each grouping differ, from the columns of `group_columns`; in logits, or in the columns
+    that begin with `unit`."""
+    sentences: list[str] = []
+    if "equal_means_p" not in table:
+        return sentences
+    for name in dict.fromkeys(table["grouping"].tolist()):
+        rows = np.flatnonzero((table["grouping"] == name) & np.isfinite(table["equal_means_p"]))
+        if not len(rows):
+            continue
+        p = float(table["equal_means_p"][rows[0]])
+        verdict = "differ significantly" if p < MEANS_LEVEL else "do not differ significantly"
+        sentence = f"{name}: means {verdict} ({p_value(p)})"
+        compared = [k for k in rows.tolist() if np.isfinite(table["difference_se"][k])]
+        if len(rows) == 2 and len(compared) == 1:
+            k = compared[0]
+            size = f"{table[f'{unit}difference'][k]:z.{places}f}, se {table[f'{unit}difference_se'][k]:.{places}f}"
+            sentence += f"; {table['group'][k]!s} less {table['group'][rows[0]]!s}: {size}"
+        sentences.append(f"{sentence}.")
+    return sentences
 
 
 def _row(

@@ -16,6 +16,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.persons.abilities import Abilities, abilities, items_met
+from spectral_irt.text import count, whole_percent
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
 DIGITS = 9  # of a mean difficulty: two sets of items do not agree in so many by chance
@@ -135,6 +136,13 @@ class Reliability:
             return None
         rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
         return rest / (rest + sd**2 * (1 - rho) / rho)
+
+    def extremes(self) -> str:
+        """How many persons have an extreme score, with floor and ceiling in percent of the persons with answers."""
+        n = self.n_lowest + self.n_highest
+        effects = (("floor", self.n_lowest), ("ceiling", self.n_highest))
+        shares = [f"{name} {whole_percent(number, self.n_persons)}" for name, number in effects if number]
+        return count(n, "extreme score") + (f" ({', '.join(shares)})" if shares else "")
 
     def _quoted(self, digits: int) -> str:
         parts = []
