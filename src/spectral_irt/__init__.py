@@ -90,4 +90,5 @@ else:
         return globals().setdefault(name, module if not _NAMES[_HOMES[name]] else getattr(module, name))
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        """The public names alone, for whoever lets a notebook complete them."""
+        return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -89,6 +89,10 @@ OF_PERSONS = frozenset(
 )
 
 
+def _silent(text: str) -> None:
+    """Nobody listens to the progress of the work."""
+
+
 class AnalysisOfPeople:
     """The people of an analysis; see `Analysis`, which has the parameters."""
 
@@ -124,7 +128,7 @@ class AnalysisOfPeople:
         self._form = form
         # What these people have on the scale of report, where that was asked, or by what else the scale goes.
         self._asked_scale: dict[str, float | str] = {}
-        self._tell: Tell = progress or (lambda text: None)
+        self._tell: Tell = progress or _silent
         self._clustered: Clustered | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
         self._lock = threading.RLock()
@@ -137,6 +141,23 @@ class AnalysisOfPeople:
         persons, weights = getattr(estimator, "weighted_", None) or (None, None)
         same = persons is not None and np.array_equal(persons, self.responses.persons)
         self.sampling = Sampling(weights if same else None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and deep copies: what was given. What was computed from it is computed anew when asked for; a
+        lock and whoever is told about progress belong to this process."""
+        return {name: value for name, value in vars(self).items() if name not in ("_known", "_lock", "_tell")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._known = {}
+        self._lock = threading.RLock()
+        self._tell = _silent
+
+    def __copy__(self) -> Self:
+        """A shallow copy has the same results, lock and listener; see `rescale`."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
 
     @property
     def weights(self) -> Floats | None:

@@ -52,7 +52,9 @@ RANKED = 1_000  # people who are ranked on the terminal, where they are fewer th
 
 def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
     """What `show_summary` shows, as plain text."""
-    out = Screen(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    # In a notebook rich would display every line as a cell of HTML, and nothing would be left for the text.
+    quiet: dict[str, Any] = {"force_jupyter": False, "color_system": None}
+    out = Screen(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, **quiet)
     show_summary(out, study, parts)
     return out.file.getvalue()  # type: ignore[attr-defined]
 

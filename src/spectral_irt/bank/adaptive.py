@@ -55,6 +55,11 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
     >>> next_item(bank, {}).item, next_item(bank, {bank.items[2]: 1}).item != bank.items[2]
     ('item3', True)
     """
+    if not isinstance(bank, Bank):
+        raise OptionError(
+            f"the first argument is a bank, not {type(bank).__name__}; make one with "
+            "`fit.analyse(responses).to_bank()`, or open a saved one with `spectral_irt.load(folder)`."
+        )
     known = POPULATION if bank.population is None else (bank.population.mean, bank.population.sd)
     prior = np.asarray(known if population is None else population, dtype=float)
     if prior.shape != (2,) or not np.isfinite(prior).all() or prior[1] <= 0:

@@ -3,7 +3,7 @@
 Y_ij = sum_l w_l X_li (1 - X_lj): who answered i right and j wrong. B_ij: who answered both. Both have a cell for every
 pair of items ever seen together, which is what the matrix-free chain avoids.
 
-Both algorithms take Y, regularized or not, and return mean-zero difficulties. They give the same answer (the paper's
+Both algorithms take Y, regularized or not, or the responses themselves, and return mean-zero difficulties. They give the same answer (the paper's
 theorem on equivalent chains) at very different cost: with a common normalization d, items with few answers hold large
 self-loops and the chain creeps. For work, use `SpectralRasch`, whose `paper()` gives the same difficulties.
 
@@ -25,7 +25,7 @@ from scipy import sparse
 from spectral_irt.chain.operator import COUNTED, count_weights, weighting_named
 from spectral_irt.chain.prior import NU_RULES, check_strength
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.data import Responses
+from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.unlinked import describe_split
@@ -70,8 +70,10 @@ def algorithm_1(
 
     Parameters
     ----------
-    y : array or sparse matrix, items x items
-        Pair counts, regularized or not.
+    y : array or sparse matrix, items x items; or responses
+        Pair counts Y, regularized or not. Or X, the responses from which the paper's Algorithm 1 counts Y: `Responses`,
+        a dataframe, or an array, persons x items, of 1, 0 and NaN. A square array is taken for Y, whose diagonal is
+        zero; of as many persons as items give `pair_counts(read(x))`.
     d : float, optional
         The common normalization, at least the largest row sum of Y, which is the default (the paper: O(max_i sum_k
         B_ik)). Larger is slower and changes nothing else.
@@ -84,7 +86,18 @@ def algorithm_1(
     References
     ----------
     Nguyen & Zhang (2022), Algorithm 1 and equation (3).
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets, paper
+    >>> x = datasets.load_lsat().to_dense()
+    >>> fit = paper.algorithm_1(x)
+    >>> fit.difficulty.round(2).tolist()
+    [-1.3, 0.48, 1.25, 0.17, -0.6]
+    >>> bool(np.allclose(fit.difficulty, paper.algorithm_1(paper.pair_counts(datasets.load_lsat())).difficulty))
+    True
     """
+    y = _counts_of_pairs(y)
     rows = _row_sums(y)
     common = float(rows.max()) if d is None else float(d)
     if common < rows.max():
@@ -109,11 +122,25 @@ def algorithm_2(
     ----------
     Nguyen & Zhang (2022), Algorithm 2, equation (8) and the theorem on equivalent chains.
     """
+    y = _counts_of_pairs(y)
     rows = _row_sums(y)
     own = np.maximum(rows, 1.0) if d is None else np.asarray(d, dtype=float)
     if np.any(own < rows):
         raise OptionError("every d_i must be at least the row sum of Y for its item.")
     return _power(y, own, beta_range, tol, max_iter, stop)
+
+
+def _counts_of_pairs(given: Any) -> Pairs:
+    """Y as it was given, or counted from responses."""
+    is_matrix = isinstance(given, np.ndarray) or sparse.issparse(given)
+    if not (is_matrix and given.ndim == 2 and given.shape[0] == given.shape[1]):
+        return pair_counts(as_responses(given))
+    if given.diagonal().any():
+        raise OptionError(
+            "this square matrix has numbers other than zero on its diagonal, and counts of pairs Y have none there. If "
+            "these are responses of as many persons as items, give pair_counts(read(x))."
+        )
+    return given
 
 
 def _row_sums(y: Any) -> Floats:
@@ -293,3 +320,8 @@ def met_items(design: Design, rule: str) -> Mask:
             f"Use {LARGEST_COMPONENT}, or `regularization='auto'` without `nu`."
         )
     return met
+
+
+def __dir__() -> list[str]:
+    """The public names alone, for whoever lets a notebook complete them."""
+    return __all__

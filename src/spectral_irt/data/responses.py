@@ -336,14 +336,14 @@ class Responses:
         write_each({Path(path): partial(write_packed, self)})
 
     def with_people(
-        self, path: str | os.PathLike[str], columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
+        self, source: Any, columns: Sequence[str] = (), *, person: str | None = None, sheet: Any = None
     ) -> Responses:
-        """The same responses with more columns about the people, `responses.people`, from a file with a row for each
-        person: the `columns`, by default the only one beside that of the `person`. A column of the same name that was
-        known before is replaced; a file that names none of these people is an error."""
+        """The same responses with more columns about the people, `responses.people`, from a file or a dataframe with a
+        row for each person: the `columns`, by default the only one beside that of the `person`. A column of the same
+        name that was known before is replaced; a table that names none of these people is an error."""
         from spectral_irt.reading.side_tables import read_people
 
-        beside = read_people(os.fspath(path), columns, person=person, sheet=sheet)
+        beside = read_people(source, columns, person=person, sheet=sheet)
         if not np.any(positions(self.persons, beside.labels) >= 0):
             raise OptionError(
                 f"none of the people in {beside.source} ({listed(beside.labels)}) is in {self.source} "

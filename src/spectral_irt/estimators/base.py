@@ -61,10 +61,13 @@ def _of_calibration(path: str) -> Any:
     def found(estimator: RaschEstimator) -> Any:
         value = attrgetter(path)(estimator._learned)
         if value is None:
-            raise AttributeError(f"this estimator has no {path.rpartition('.')[2]}_")
+            raise AttributeError(f"{type(estimator).__name__} has no {path.rpartition('.')[2]}_")
         return value
 
     return property(found)
+
+
+OF_SOME_METHODS = ("loglik_", "regularization_", "se_method_", "solver_", "contraction_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,12 +421,18 @@ class RaschEstimator:
     n_iter_: int = _of_calibration("provenance.iterations")
     residual_: float = _of_calibration("provenance.residual")
     findings_: tuple[Finding, ...] = _of_calibration("findings")
-    # Only some methods have these.
+    # Only some methods have these; see `OF_SOME_METHODS`.
     loglik_: float = _of_calibration("provenance.loglik")
     regularization_: Regularization = _of_calibration("prior")
     se_method_: str = _of_calibration("provenance.se_method")
     solver_: str = _of_calibration("provenance.solver")
     contraction_: float = _of_calibration("provenance.contraction")
+
+    def __dir__(self) -> list[str]:
+        """After `fit`, without the results that this method does not have."""
+        fitted = "calibration_" in vars(self)
+        absent = {name for name in OF_SOME_METHODS if fitted and not hasattr(self, name)}
+        return [name for name in super().__dir__() if name not in absent]
 
     def items(self) -> Table:
         """`Calibration.items`."""

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.builder import is_frame
 from spectral_irt.data.labels import DECIMAL_COMMA, DECIMAL_POINT, NOT_ANSWERED, Labels, People, one_spelling
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
-from spectral_irt.reading.frame import Table, plain_labels, settled
+from spectral_irt.reading.frame import Table, plain_labels, polars_errors_named, settled, table_of_any_frame
 from spectral_irt.text import count, listed
 
 LABEL = "label"
@@ -75,12 +76,18 @@ class PersonColumns:
         return People(persons, columns, self.source)
 
 
-def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = None, **how: Any) -> People:
-    """Columns of a table with a row for each person; its only one where none is named. `how`: sheet and encoding."""
+def read_people(source: Any, columns: Sequence[str] = (), *, person: str | None = None, **how: Any) -> People:
+    """Columns of a file or dataframe with a row for each person; its only one where none is named. `how`: sheet and
+    encoding of a file."""
 
     def read(table: Table) -> People:
         label = _label_column(table, columns, person)
         names = list(columns) or [str(name) for k, name in enumerate(table.columns) if k != label]
+        if len(table.columns) == 1:
+            raise OptionError(
+                f"{table.name} has one column, {str(table.columns[0])!r}; it needs one that "
+                "names the people, and one about them."
+            )
         if not columns and len(names) != 1:
             raise OptionError(f"say which column of {table.name} is meant; it has {listed(table.columns)}.")
         about = PersonColumns(names, table.name)
@@ -88,7 +95,14 @@ def read_people(path: str, columns: Sequence[str] = (), *, person: str | None = 
             raise OptionError(f"{table.where(label)} names the people; a group is another one.")
         return _rows_about(table, label, about)
 
-    return read_one(path, "a table of people", read, sheet_option="group_sheet", **how)
+    if is_frame(source):
+        with polars_errors_named("the dataframe"):
+            return read(table_of_any_frame(source)[0])
+    if not isinstance(source, str | os.PathLike):
+        raise OptionError(
+            f"a table of people is a file or a dataframe with a row for each person, not {type(source).__name__}."
+        )
+    return read_one(os.fspath(source), "a table of people", read, sheet_option="group_sheet", **how)
 
 
 def read_item_properties(path: str) -> People:
