@@ -142,7 +142,11 @@ class StrayFractionsError(ResponseValueError):
 
 
 class DuplicateResponseError(SpectralIrtError, ValueError):
-    """The same person answered the same item more than once."""
+    """The same person answered the same item more than once: what, and what to do, which depends on who asks."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem} {remedy}".strip())
+        self.problem = problem
 
 
 class DesignError(SpectralIrtError, ValueError):

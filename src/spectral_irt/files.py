@@ -46,6 +46,8 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }
 
+MOST_ATTEMPTS = 10  # to make a draft in a folder that other processes make and remove
+
 written: list[Path] = []  # what this process has put in place so far, for an honest last word
 
 
@@ -81,14 +83,13 @@ def all_or_nothing(
                 tempfile.TemporaryFile(dir=near).close()
         for target, place in zip(targets, real_places, strict=True):
             with naming(target):
-                _make_folders(place.parent, made)
                 if place.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "is a directory")
                 if place.exists() and not place.is_file():
                     raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
                 draft = draft_beside(place)
                 drafts.append(draft)
-                _create_draft(draft, place)
+                _create_draft(draft, place, made)
         yield drafts
         draft_of = dict(zip(targets, drafts, strict=True))
         place_of = dict(zip(targets, real_places, strict=True))
@@ -140,13 +141,21 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
             made.append(above)
 
 
-def _create_draft(draft: Path, place: Path) -> None:
-    """An empty draft that is no more open to others than the file that it is to replace."""
+def _create_draft(draft: Path, place: Path, made: list[Path]) -> None:
+    """An empty draft that is no more open to others than the file that it is to replace, and the folders above it;
+    `made` gets those that were not there."""
     private = stat.S_IRUSR | stat.S_IWUSR
     mode = 0o666  # as for every new file: the umask of the process takes its part away
-    if place.exists():
-        mode = stat.S_IMODE(place.stat().st_mode) & 0o777 | private
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+    for attempt in range(MOST_ATTEMPTS):
+        try:
+            _make_folders(draft.parent, made)
+            if place.exists():
+                mode = stat.S_IMODE(place.stat().st_mode) & 0o777 | private
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+            return
+        except FileNotFoundError:  # a process that failed has just removed the folder that it had made
+            if attempt == MOST_ATTEMPTS - 1:
+                raise
 
 
 def _move_into_place(draft: Path, place: Path) -> None:

@@ -99,14 +99,22 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --dif", "no option --dif; --group"),
     ("fit good.csv --html", "no option --html; --report"),
     ("fit good.csv --2pl", "no option --2pl; slopes"),
+    ("fit good.csv --wle", "no option --wle; --ability wle"),
+    ("equate a b", "no command equate; ", "--equate"),
     ("plot good.csv", "no command plot; ", "--plots"),
     # An option with one value, given twice.
     ("fit/check good.csv --threshold 0.5 --threshold 0.7", "--threshold is given twice"),
     ("fit good.csv -o one --output two", "--output is given twice"),
     ("fit good.csv --memory 1GB --memory 2GB", "--memory is given twice"),
+    # An option in the place of a value.
+    ("fit good.csv -o --json", "--output has no value: --json is an option", "write --output=--json"),
+    ("fit good.csv --plots -q", "--plots has no value: -q is an option"),
+    ("fit good.csv --person --debug", "--person has no value: --debug is an option"),
+    ("fit good.csv --memory --threads 2", "--memory has no value: --threads is an option"),
+    ("fit good.csv --output --help", "--output has no value: --help is an option"),
     # What follows an option is its value, and what follows -- a file.
-    ("fit good.csv --person --debug", "no column '--debug'"),
-    ("fit good.csv --person --memory", "no column '--memory'"),
+    ("fit good.csv --person=--debug", "no column '--debug'"),
+    ("fit good.csv --person=--memory", "no column '--memory'"),
     ("fit -- --debug", "there is no file '--debug'"),
     ("fit good.csv --users 5", "error: there is no option --users;"),  # that was one of simulate
     # Options that would do nothing.

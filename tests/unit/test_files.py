@@ -117,6 +117,25 @@ def test_many_at_once_in_one_new_folder(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.csv"))) == 80
 
 
+def test_a_folder_that_a_failing_process_removes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one made the folder, failed, and takes it away between the look for the folder and the draft."""
+    new = tmp_path / "deep" / "new"
+    new.mkdir(parents=True)
+    opened = os.open
+    removed: list[Path] = []
+
+    def later(path: Path, *how: int) -> int:
+        for folder in (new, new.parent)[: 2 - len(removed)]:
+            folder.rmdir()
+            removed.append(folder)
+        return opened(path, *how)
+
+    monkeypatch.setattr(os, "open", later)
+    write(new / "items.csv")
+    assert removed == [new, new.parent]
+    assert (new / "items.csv").read_text() == "new"
+
+
 def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
     behind = tmp_path / "store" / "items.csv"
     behind.parent.mkdir()

@@ -254,7 +254,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
             largest = table["subset"] == 1  # severities of others are not on the same scale
             severity = table["severity"][largest]
             pairs, apart = met["pairs"].sum(), separation(severity, table["se"][largest])
-            kinds = {"reliability": max(apart.reliability, 0.0), "separation": apart.separation, "strata": apart.strata}
+            reliable = 0.0 if apart.unseen else apart.reliability
+            kinds = {"reliability": reliable, "separation": apart.separation, "strata": apart.strata}
             impressions = self._halo(name)
             same = all_same(severity, table["se"][largest])
             found[name] = {

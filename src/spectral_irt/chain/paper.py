@@ -3,9 +3,10 @@
 Y_ij = sum_l w_l X_li (1 - X_lj): who answered i right and j wrong. B_ij: who answered both. Both have a cell for every
 pair of items ever seen together, which is what the matrix-free chain avoids.
 
-Both algorithms take Y, regularized or not, or the responses themselves, and return mean-zero difficulties. They give the same answer (the paper's
-theorem on equivalent chains) at very different cost: with a common normalization d, items with few answers hold large
-self-loops and the chain creeps. For work, use `SpectralRasch`, whose `paper()` gives the same difficulties.
+Both algorithms take Y, regularized or not, or the responses themselves, and return mean-zero difficulties. They give
+the same answer (the paper's theorem on equivalent chains) at very different cost: with a common normalization d, items
+with few answers hold large self-loops and the chain creeps. For work, use `SpectralRasch`, whose `paper()` gives the
+same difficulties.
 
 >>> from spectral_irt import datasets, paper
 >>> y = paper.regularize(paper.pair_counts(datasets.load_lsat()), nu=1.0)

@@ -92,6 +92,7 @@ INSTEAD = """
 --dif: --group COLUMN compares groups of people, item by item
 --html: --report FILE.html writes one page
 --2pl --3pl --discrimination --guessing: slopes and guessing are not estimated; item fit shows where they are needed
+--wle --ml --mle --eap --pv --theta: --ability wle, ml, eap or pv says how abilities are estimated
 --csv --xlsx --excel: -o DIR writes CSV files, and -o FILE.xlsx a workbook
 plot plots figures wright: spectral-irt fit FILE --plots DIR draws the figures
 dif items persons abilities: spectral-irt fit FILE -o DIR writes it
@@ -102,7 +103,8 @@ SIMILAR = 0.75  # of two names: --keys and --key, --treshold and --threshold
 
 # Errors and help are ours.
 PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
-PLAIN |= {"context_settings": {"help_option_names": ["-h", "--help"]}}
+HELP = ["-h", "--help"]
+PLAIN |= {"context_settings": {"help_option_names": HELP}}
 
 
 class Commands(TyperGroup):
@@ -231,6 +233,7 @@ def main(args: Sequence[str]) -> int:
     if not os.environ.get("COLUMNS", "1").strip("0 "):
         del os.environ["COLUMNS"]  # 0 means that the width is not known
     try:
+        refuse_options_as_values(args)
         values = options_of_values(args)
         debug = any(word == "--debug" and k not in values for k, word in enumerate(args))
         args = [word for k, word in enumerate(args) if word != "--debug" or k in values]
@@ -290,8 +293,7 @@ def options_of_values(args: Sequence[str]) -> dict[int, str]:
     >>> options_of_values(["fit", "a.csv", "--missing", "--debug", "--memory", "4GB", "--", "--debug"])
     {3: '--missing', 5: '--memory', 7: ''}
     """
-    command = next((word for word in args if word in COMMANDS), None)
-    options = [*program.params, *([] if command is None else program.get_command(None, command).params)]
+    options = _options_on_line(args)
     # `--rank` may stand alone: what follows it is its value only if it is a number, and looks like no option.
     with_value = {flag for one in options if not getattr(one, "is_flag", True) for flag in one.opts} - {"--rank"}
     values: dict[int, str] = {}
@@ -303,6 +305,22 @@ def options_of_values(args: Sequence[str]) -> dict[int, str]:
         if word in with_value and k + 1 < len(args):
             values[k + 1] = word
     return values
+
+
+def _options_on_line(args: Sequence[str]) -> list[Any]:
+    """The options of the program, and of the command that the line names."""
+    command = next((word for word in args if word in COMMANDS), None)
+    return [*program.params, *([] if command is None else program.get_command(None, command).params)]
+
+
+def refuse_options_as_values(args: Sequence[str]) -> None:
+    """An error where an option stands in the place of the value of another: `-o --json` would make a folder --json."""
+    options = _options_on_line(args)
+    name_of = {flag: max(one.opts, key=len) for one in options for flag in (*one.opts, *one.secondary_opts)}
+    for k, option in options_of_values(args).items():
+        if option and (args[k] in name_of or args[k] in HELP):
+            name = name_of[option]
+            raise UsageError(f"{name} has no value: {args[k]} is an option. If it is the value, write {name}={args[k]}")
 
 
 def renewed(words: list[str], error: Any) -> list[str] | None:

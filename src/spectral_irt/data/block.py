@@ -348,7 +348,7 @@ def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: 
     shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
     what = "pair is" if pairs == 1 else "pairs are"
     problem = f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}."
-    return DuplicateResponseError(f"{problem} {remedy}")
+    return DuplicateResponseError(problem, remedy)
 
 
 def slots_of(item: Codes, category: Any, bits: int) -> NDArray[np.int32]:

@@ -37,7 +37,15 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import BLANK, BlankCounter, Place, RawAnswers, Scoring, refuse_blanks
 from spectral_irt.engine.base import budget
 from spectral_irt.engine.spill import give_back_freed
-from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError, SpectralIrtError, for_shell
+from spectral_irt.errors import (
+    Finding,
+    OptionError,
+    ReadError,
+    ResponseValueError,
+    Severity,
+    SpectralIrtError,
+    for_shell,
+)
 from spectral_irt.numerics import counting_sort
 from spectral_irt.text import listed
 
@@ -50,6 +58,7 @@ FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are
 DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 SHARE = 0.25  # of the room that the budget leaves, for a pile; there are two at times, and half is for the blocks
+MANY_REPEATS = 0.1  # of the answers that are kept: to leave out more may change what the results are about
 IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
 
@@ -222,7 +231,10 @@ class ResponsesBuilder:
             made = without_unused(made, self.scoring, of)
         what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
         sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
-        return replace(made, notes=(*made.notes, Finding("repeats_left_out", "note", sentence, number=repeats.extra)))
+        many = repeats.extra > MANY_REPEATS * made.n_responses
+        severity: Severity = "warning" if many else "note"
+        finding = Finding("repeats_left_out", severity, sentence, number=repeats.extra)
+        return replace(made, notes=(*made.notes, finding))
 
     def _counts(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Ints:
         """Answers of each person; `used` notes the categories on the way."""

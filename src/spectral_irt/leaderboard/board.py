@@ -23,7 +23,7 @@ from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard import pairs
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
-from spectral_irt.leaderboard.prompts import model_families, prompt_columns, prompt_findings, subject_columns
+from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
@@ -222,7 +222,8 @@ class Leaderboard:
         columns |= {"ci_low": self.ability - half, "ci_high": self.ability + half}
         columns |= {"rank_low": low, "rank_high": high, "tier": self.tier}
         columns |= {"n": n, "right": right, "accuracy": accuracy, "status": self.calibration.status}
-        return {"rank": np.arange(1, len(order) + 1), **{name: values[order] for name, values in columns.items()}}
+        columns = {"rank": places(self.ability), **columns}
+        return {name: values[order] for name, values in columns.items()}
 
     def contrast_columns(self) -> Columns:
         """Pairs of models, the better first; see docs/reference/files.md."""

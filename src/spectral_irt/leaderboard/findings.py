@@ -37,12 +37,13 @@ def _turned(found: Finding) -> Finding:
         )
     if found.code == "extreme_items":
         right, n = "answered right" in str(found.sentence), len(found.items)
-        more = "harder prompts would tell." if right else "look into their logs first: perhaps nothing was parsed."
+        they_are, their = ("it is", "its log") if n == 1 else ("they are", "their logs")
+        more = "harder prompts would tell." if right else f"look into {their} first: perhaps nothing was parsed."
         return replace(
             found,
             sentence=f"{n:,} {'model has' if n == 1 else 'models have'} every prompt {'right' if right else 'wrong'}: "
             f"{listed(found.items)}.",
-            remedy=f"How far they are from the others is a guess; {more}",
+            remedy=f"How far {they_are} from the others is a guess; {more}",
         )
     if found.code in SAID_HERE:
         return found

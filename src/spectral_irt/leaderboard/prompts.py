@@ -134,13 +134,13 @@ def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: ND
                 ability, se = -made.difficulty, made.se
         row: Columns = {"subject": np.full(m, name, dtype=object), "model": models, "n": n, "accuracy": accuracy}
         row |= {"accuracy_se": np.sqrt(accuracy * (1 - accuracy) / np.maximum(n, 1)), "ability": ability, "se": se}
-        row["rank"] = _places(ability if np.isfinite(ability).any() else accuracy)
+        row["rank"] = places(ability if np.isfinite(ability).any() else accuracy)
         for key, values in row.items():
             parts.setdefault(key, []).append(values)
     return {key: np.concatenate(values) for key, values in parts.items()}
 
 
-def _places(values: Floats) -> Ints:
+def places(values: Floats) -> Ints:
     """1 for the largest, the same for equals; those without a number last."""
     down = -np.round(np.where(np.isfinite(values), values, -np.inf), ALIKE)
     return 1 + np.searchsorted(np.sort(down), down, side="left")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Duplicates, Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 from spectral_irt.reading import read
 from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.text import listed
@@ -103,13 +103,26 @@ def read_source(
             raise OptionError("`metric=` is for logs of a harness; of a table, say `response=`.")
         known = _columns_of_table(given, rest, reading) if rest else {}
         reading["ignore"] = [*reading.get("ignore", ()), *known]
-        source = Source.of(read(given, ordered=False, **how, **reading), known)
+        source = Source.of(_read_answers(given, {**how, **reading}), known)
     for name, values in of_file.items():
         source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
         if all(isinstance(value, str) and not value for value in source.attributes[name]):
             some = listed(source.answers.items[:3])
             raise ReadError(f"{prompts}: none of its labels is that of a prompt, such as {some}.")
     return source
+
+
+def _read_answers(paths: Sequence[Any], reading: dict[str, Any]) -> Responses:
+    """Right and wrong answers from tables; where there are several of one model to one prompt, they may be scores of
+    judges, which are ratings and no matter of a leaderboard."""
+    try:
+        return read(paths, ordered=False, **reading)
+    except DuplicateResponseError as error:
+        raise DuplicateResponseError(
+            error.problem,
+            "If they are scores by several judges, spectral-irt fit FILE --facet judge --model rsm, with the column of "
+            "the judges, compares models and judges. If not, say `duplicates='first' or 'last'` to keep one of each.",
+        ) from None
 
 
 def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:

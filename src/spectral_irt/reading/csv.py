@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,8 @@ MOST_COLUMNS = 1_000_000
 WIDE_ENOUGH = 3  # values of a record, below which a single value above is no title
 FIRST_RECORDS = 8  # looked at for titles and the separator
 BLANK = b" \r\n"
+MARK = '"'  # around values
+NUMBER_OR_NA = r"-?\d+(\.\d*)?|NA"  # an answer as R writes it
 
 
 def records_of(data: bytes, separator: str) -> tuple[Ints, Ints]:
@@ -126,6 +129,7 @@ class CsvText:
 def open_table(file: File) -> Table:
     records, ends = _first_records(file)
     titles, separator = _find_header(file, records)
+    _refuse_blanks_between(file, records)
     header = records[titles]
     try:
         columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
@@ -168,6 +172,24 @@ def _find_header(file: File, records: Sequence[str]) -> tuple[int, str]:
         what = f"{file.name}: the header has {own[chosen]:,} columns, and at most {MOST_COLUMNS:,} are read."
         raise ReadError(f"{what} Write a long table: person, item and response.")
     return titles, separators[chosen]
+
+
+def _refuse_blanks_between(file: File, records: Sequence[str]) -> None:
+    """An error where blanks separate the values, as write.table() of R writes them: names that differ in number from
+    the values by the names of the rows at most, and values that are numbers for the greater part."""
+    if any(separator in record for record in records for separator in SEPARATORS) or len(records) < 2:
+        return
+    names, *rows = [re.findall(r'"[^"]*"|\S+', record) for record in records]
+    widths = {len(row) for row in rows}
+    if len(names) < 2 or len(widths) > 1 or not widths <= {len(names), len(names) + 1}:
+        return
+    numbers = [bool(re.fullmatch(NUMBER_OR_NA, value)) for row in rows for value in row]
+    if 2 * sum(numbers) < len(numbers):
+        return
+    raise ReadError(
+        f"{file.name}: blanks seem to separate the columns ({listed([name.strip(MARK) for name in names])}), as in a "
+        "file of write.table() of R. Save it with commas; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
+    )
 
 
 def _first_records(file: File) -> tuple[list[str], list[int]]:

@@ -189,7 +189,8 @@ def _scored_tables(found: Laid, options: ReadOptions, scoring: Scoring) -> Respo
             refuse_two_occasions(table, layout)
         responses = WideBuilder(tables[Wide], options, about).responses()
     people = None if about is None else about.people(responses.persons)
-    notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item"), *responses.notes]
+    notes += [*_alike(responses.persons, "person"), *_alike(responses.items, "item")]
+    notes += [*_called_missing(responses), *responses.notes]
     return replace(responses, people=people, frame_kind=options.frame_kind, notes=tuple(notes))
 
 
@@ -206,6 +207,20 @@ def _alike(labels: Labels, kind: str) -> list[Finding]:
     sentence = f"The labels of {count(len(alike), kind)} differ from each other in {differ} only: {listed(alike)}."
     remedy = "They count as different ones; if they are the same, correct the labels."
     return [Finding(f"alike_{kind}s", "warning", sentence, remedy, tuple(alike) if kind == "item" else ())]
+
+
+def _called_missing(responses: Responses) -> list[Finding]:
+    """A warning where an item is called as R and pandas write a value that is missing."""
+    called = [label for label in responses.items.tolist() if isinstance(label, str) and label.strip() in NOT_ANSWERED]
+    if not called:
+        return []
+    answered = int(responses.item_counts[np.isin(responses.items, called)].sum())
+    sentence = (
+        f"{count(answered, 'response')} {'belongs' if answered == 1 else 'belong'} to {listed(called)}, which is what "
+        "R and pandas write where the name of an item is missing."
+    )
+    remedy = "If it is no item, remove these responses; else give it another name."
+    return [Finding("item_called_missing", "warning", sentence, remedy, tuple(called))]
 
 
 def _with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> tuple[Table, Long]:
@@ -440,7 +455,7 @@ class WideBuilder:
             ratings = "`facet=`, the column that says who rated, if these are ratings"
             kind, remedy = "person", f"{how.capitalize()} to each item; or {ratings}."
         who = f"{self._options.source}: {count(len(twice), kind)} {'has' if len(twice) == 1 else 'have'}"
-        return DuplicateResponseError(f"{who} more than one row: {listed(twice.to_list())}. {remedy}")
+        return DuplicateResponseError(f"{who} more than one row: {listed(twice.to_list())}.", remedy)
 
 
 def with_last(batches: Iterator[Batch]) -> Iterator[tuple[Batch, bool]]:

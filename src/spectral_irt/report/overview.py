@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from spectral_irt.inference.scores.reliability import NOT_DEFINED
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
 from spectral_irt.text import Words, count, number, printable, short, whole_percent, within
 
@@ -148,7 +149,7 @@ def reliability_rows(
         rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
     names = {"persons": "Person separation index (PSI)", "items": "Item separation reliability"}
     everybody = within(found, "persons_with_extremes", "reliability")
-    with_extremes = "" if everybody is None else f"; {number(everybody)} with them"
+    with_extremes = "" if everybody is None or everybody < 0 else f"; {number(everybody)} with them"
     about = {
         "persons": f"person separation reliability without extreme scores{with_extremes}",
         "items": "how precisely the items are ordered",
@@ -157,7 +158,11 @@ def reliability_rows(
         name, said, one = names[kind], about[kind], found.get(kind) or {}
         if one.get("separation") is not None and (kind == "items" or found.get("method") != "eap"):
             more = f"separation {number(one['separation'])}, strata {number(one.get('strata'), 1)}"
-            rows.append((name, number(one.get("reliability")), f"{said}; {more}"))
+            reliable = one.get("reliability")
+            if reliable is not None and reliable < 0:
+                reliable = None
+                more = f"{NOT_DEFINED}; {more}"
+            rows.append((name, number(reliable), f"{said}; {more}"))
     target = found.get("targeting")
     if target is not None:
         rows.append(("Targeting", f"{target:+z.2f}", words(targeting(target, binary=binary))))

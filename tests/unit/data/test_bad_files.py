@@ -50,6 +50,8 @@ def complaint(path, **options):
         ("a.csv", b"id,q1,q2\na,1,0\nb,1\n", "line 3 has 2 values; the header has 3 columns.*same number of values"),
         ("a.csv", b"id,q1,q2\na,1,0\n\nb,1,0,1\n", "line 4 has 4 values; the header has 3 columns"),
         ("a.csv", b'id,q1\n"a\nb",1\nc,1,1\n', "line 4 has 3 values; the header has 2 columns"),
+        ("a.txt", b'"id" "q1" "q2"\n"1" "ann" 1 0\n"2" "bob" 0 NA\n', "blanks seem to separate.*'id', 'q1'.*write.csv"),
+        ("a.csv", b"q1 q2 q3\n1 0 1\n0 0 1\n", "blanks seem to separate the columns .'q1', 'q2', 'q3'."),
         ("a.csv", b'id,q1\na"x,1\nb,1\nc"x,0\n', "quotation marks between lines 2 and 4 do not match"),
         ("a.csv", b'id,q1\n"a,1\nb",1,1\n', "line 2 has 3 values.* Check the quotation marks"),
         ("a.csv", b'id,q1\na,1\n"b,1\nc,0\n', "a quotation mark on line 3 or soon after is never closed.*Close it"),
@@ -181,6 +183,13 @@ def test_rubbish_never_raises_anything_but_our_errors(tmp_path, seed):
     (tmp_path / name).write_bytes(data)
     with contextlib.suppress(SpectralIrtError):
         read(tmp_path / name)
+
+
+def test_blanks_in_a_table_of_one_column_separate_nothing(tmp_path):
+    (tmp_path / "a.csv").write_text("first question\nvery good\nnot good\nvery good\n")
+    assert read(tmp_path / "a.csv", correct="very good").items.tolist() == ["first question"]
+    (tmp_path / "b.csv").write_text("first question\n1\n0\n")
+    assert read(tmp_path / "b.csv").items.tolist() == ["first question"]
 
 
 def test_a_quotation_mark_that_swallows_the_file(tmp_path, monkeypatch):

@@ -247,10 +247,18 @@ def test_nan_as_a_number():
             way(indexed)
 
 
-def test_items_may_be_called_so(tmp_path):
+def test_items_may_be_called_so_but_not_in_silence(tmp_path):
     text = "person,item,response\nann,NA,1\nann,null,0\nbob,NA,0\n"
-    assert read_text(tmp_path, text).items.tolist() == ["NA", "null"]
-    assert read_text(tmp_path, "item,ann,bob\nNA,1,0\nq2,0,1\n", orient="items").items.tolist() == ["NA", "q2"]
+    long = read_text(tmp_path, text)
+    turned = read_text(tmp_path, "item,ann,bob\nNA,1,0\nq2,0,1\n", orient="items")
+    for found, items, called, n in ((long, ["NA", "null"], ("NA", "null"), 3), (turned, ["NA", "q2"], ("NA",), 2)):
+        assert found.items.tolist() == items
+        (finding,) = (one for one in found.notes if one.code == "item_called_missing")
+        assert finding.severity == "warning"
+        assert finding.items == called
+        assert finding.sentence.startswith(f"{n} responses belong to 'NA'")
+    plain = read_text(tmp_path, text.replace("NA", "q1").replace("null", "q2"))
+    assert "item_called_missing" not in {one.code for one in plain.notes}
 
 
 def test_numbers_beyond_64_bits():

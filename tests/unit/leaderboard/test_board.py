@@ -14,7 +14,7 @@ from drawn import drawn
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
 from spectral_irt.data.responses import turned
-from spectral_irt.errors import BankError, DesignError, OptionError
+from spectral_irt.errors import BankError, DesignError, DuplicateResponseError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
 from spectral_irt.inference.results import mcnemar
@@ -169,6 +169,31 @@ def test_equal_models_share_a_tier():
     assert {tuple(models[name][k] for name in ("tier", "rank_low", "rank_high")) for k in range(6)} == {(1, 1, 6)}
 
 
+def test_models_of_equal_ability_have_one_rank():
+    x = table(np.array([0.5, -1.0, 1.0]), 80, seed=3)
+    x = np.vstack([x, x[0], np.roll(x[0], 7), np.full(80, np.nan), np.full(80, np.nan)])  # as many right, and nothing
+    models = si.Leaderboard(x).model_columns()
+    assert models["model"].tolist() == [2, 0, 3, 4, 1, 5, 6]
+    assert models["rank"].tolist() == [1, 2, 2, 2, 5, 6, 6]
+
+
+def test_scores_by_judges_are_no_matter_of_a_leaderboard(tmp_path):
+    rows = [
+        {"model": f"m{m}", "prompt": f"p{k}", "judge": f"j{j}", "score": (m + 2 * k + j) % 2}
+        for m in range(4)
+        for k in range(6)
+        for j in range(3)
+    ]
+    path = tmp_path / "judges.csv"
+    pl.DataFrame(rows).write_csv(path)
+    how = {"person": "model", "item": "prompt", "response": "score"}
+    with pytest.raises(DuplicateResponseError, match="fit FILE --facet judge --model rsm") as caught:
+        si.Leaderboard.read(path, **how)
+    assert "facets=" not in str(caught.value)  # of which a leaderboard knows nothing
+    board = si.Leaderboard.read(path, duplicates="first", **how)
+    assert codes(board)["repeats_left_out"].severity == "warning"  # two of three answers are gone
+
+
 def test_dead_and_miskeyed_prompts():
     ability = np.linspace(-2, 2, 40)
     x = table(ability, 200, seed=4)
@@ -280,7 +305,9 @@ def test_a_model_with_everything_right_and_one_without_answers():
     models = si.Leaderboard(x).model_columns()
     assert models["model"][0] == 2
     assert models["status"][0] == "all right"
-    assert codes(si.Leaderboard(x))["extreme_items"].sentence == "1 model has every prompt right: 2."
+    finding = codes(si.Leaderboard(x))["extreme_items"]
+    assert finding.sentence == "1 model has every prompt right: 2."
+    assert finding.remedy.startswith("How far it is from the others")
     x = np.vstack([x, np.full(60, np.nan)])
     models = si.Leaderboard(x).model_columns()
     assert models["model"][-1] == 3

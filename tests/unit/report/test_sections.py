@@ -20,7 +20,9 @@ from spectral_irt.report import fit as fit_sections
 from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
+from spectral_irt.report.overview import reliability_rows
 from spectral_irt.report.page import data_text, page_of
+from spectral_irt.text import TEST
 from undrawn import without_pictures
 
 
@@ -274,3 +276,10 @@ def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered):
         "answers = si.read('answers.csv', ordered=True, unused='keep')",
         "fit = si.SpectralRatingScale().fit(answers)",
     )
+
+
+def test_a_reliability_below_zero_is_none():
+    found = {"method": "wle", "persons": {"separation": 0.0, "strata": 0.33, "reliability": -1.22}}
+    ((name, value, said),) = reliability_rows(found, ["persons"], TEST)
+    assert (name, value) == ("Person separation index (PSI)", "–")
+    assert "not defined: the measures differ no more than their errors" in said

@@ -25,6 +25,7 @@ TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it i
 # Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
 # and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
 ENOUGH = 100_000
+NOT_DEFINED = "not defined: the measures differ no more than their errors"
 LEAST_SAMPLE = 200  # people, however many answers each has
 
 
@@ -32,7 +33,8 @@ LEAST_SAMPLE = 200  # people, however many answers each has
 class Separation:
     """How far `n` measures of this mean and standard deviation (with n - 1) differ beyond their errors, whose root mean
     square is `rmse`: `true_sd` = sqrt(sd^2 - rmse^2), 0 if errors explain all of it; `separation` = true_sd / rmse;
-    `strata` = (4 separation + 1) / 3, levels that can be told apart; `reliability` = (sd^2 - rmse^2) / sd^2."""
+    `strata` = (4 separation + 1) / 3, levels that can be told apart; `reliability` = (sd^2 - rmse^2) / sd^2,
+    as eRm and TAM have it: below zero it is none, and texts say so (`unseen`)."""
 
     n: int
     mean: float
@@ -42,6 +44,11 @@ class Separation:
     separation: float
     strata: float
     reliability: float
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the measures differ less than their errors would make them differ."""
+        return self.sd < self.rmse
 
 
 def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Separation:
@@ -154,11 +161,15 @@ class Reliability:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
         parts = [self._quoted(2)]
         without, everybody = self.persons.reliability, self.persons_with_extremes.reliability
-        if self.method != "eap" and np.isfinite(without):  # of posterior means, spread less error says nothing
-            with_them = f", {everybody:.2f} with them" if self.method == "wle" else ""  # under "ml" they are infinite
-            parts.append(
-                f"{self.method.upper()} separation reliability {without:.2f} without extreme scores{with_them}"
-            )
+        name = f"{self.method.upper()} separation reliability"
+        if self.method == "eap":  # of posterior means, spread less error says nothing
+            pass
+        elif self.persons.unseen:
+            parts.append(f"{name} {NOT_DEFINED}")
+        elif np.isfinite(without):
+            comparable = self.method == "wle" and not self.persons_with_extremes.unseen  # under "ml" they are infinite
+            with_them = f", {everybody:.2f} with them" if comparable else ""
+            parts.append(f"{name} {without:.2f} without extreme scores{with_them}")
         r = self.form_correlation
         if r is not None and r > TARGETED and self.n_persons >= FEW:
             within = self.within_forms
