@@ -173,9 +173,9 @@ def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
     if parts.described:
         means = columns_of(study.group_means, parts.described)
         labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
-        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "latent_sd")]
+        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "sd", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
-        tables.append(plain_table(["group", "people", "mean", "se", "latent sd"], columns, width))
+        tables.append(plain_table(["group", "people", "mean", "se", "sd", "latent sd"], columns, width))
     if parts.cuts:
         found = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
         labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]

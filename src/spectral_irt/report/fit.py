@@ -11,7 +11,7 @@ from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
-from spectral_irt.text import TEST, Words, count, number, p_value, short, within
+from spectral_irt.text import NONE, TEST, Words, count, number, p_value, short, within
 
 if TYPE_CHECKING:
     from spectral_irt.plots.dif import DifferentialPlot
@@ -39,14 +39,27 @@ def fit(data: ReportData) -> Section:
         raise OptionError("See the infit and outfit columns in the tables of items, of each facet and of people.")
     if not record.get("item_fit"):
         raise OptionError("The fit of the items was left out of the analysis.")
+    rows = check_rows(record, data.words)
+    heads = ("Check", "Result", "p-value")
+    table = Table("Tests of model fit", heads, tuple(rows))
+    return Section((Text(_about_checks(record, len(rows))), table, _map(data)))
+
+
+def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
+    """At which level the checks in a table of so many rows are made, and what that means for all of them."""
     level = within(record, "fit_checks", "level_each") or 0.01
-    said = (
-        f"Each of the five checks is made at {100 * level:g}%, so that one of them alarms in at most 5% of data sets "
-        "that fit the model. In large data small departures are found too: look at how large they are."
-    )
-    heads = ("Check", "Result", "Chance of that under the model")
-    table = Table("What was checked, and what came of it", heads, tuple(check_rows(record, data.words)))
-    return Section((Text(said), table, _map(data)))
+    beside = bool(record.get("conditional_against_marginal"))
+    n_checks = n_rows - beside
+    if n_checks == 1:
+        said = f"The check is made at {100 * level:g}%."
+    else:
+        said = (
+            f"Each of the {n_checks} checks is made at {100 * level:g}%, so that any of them alarms in at most "
+            f"{100 * n_checks * level:g}% of data sets that fit the model."
+        )
+    if beside:
+        said += " The last row is about the population, not the items, and is not counted among them."
+    return f"{said} In large data small departures are found too: look at how large they are."
 
 
 def check_rows(record: Mapping[str, Any], words: Words = TEST) -> list[tuple[str, str, str]]:
@@ -57,7 +70,7 @@ def check_rows(record: Mapping[str, Any], words: Words = TEST) -> list[tuple[str
     what = f"{bad:,} of {count(found.get('judged') or 0, 'item')}"
     if bad:
         what += f": {found.get('underfit'):,} underfit (noise), {found.get('overfit'):,} overfit (too regular)"
-    rows = [("Items that misfit", what, "adjusted for all items")]
+    rows = [("Items that misfit", f"{what} (adjusted for all items)", NONE)]
 
     def chi_squared(name: str, test: Mapping[str, Any] | None) -> None:
         if test:
@@ -159,7 +172,7 @@ def _sentence(one: Mapping[str, Any]) -> str:
     sizes = ", ".join(f"{short(name, 40)} ({n:,})" for name, n in (one.get("groups") or {}).items())
     found = f"{classes.get('B', 0):,} in class B and {classes.get('C', 0):,} in class C"
     several = len(one.get("groups") or ()) > 2
-    more = " between the two groups that differ most" if several else ""
+    more = " in any comparison of two groups" if several else ""
     each = f" Pictures and table compare each group with {short(one.get('reference'), 40)} alone." if several else ""
     return (
         f"By {short(one.get('column'), 60)}: {sizes}; compared with {short(one.get('reference'), 40)}. Of "

@@ -170,10 +170,14 @@ def groups_and_classes(data: ReportData) -> Section:
     blocks: list[Any] = []
     groups, cuts = data.tables.get("groups"), data.tables.get("cuts")
     if groups is not None:
-        columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
+        columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd", f"{unit}latent_sd")]
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
-        rows = _rows(labels, columns, (0, digits, digits, digits))
-        blocks.append(Table(data.words("Mean ability of groups"), ("Group", "People", "Mean", "s.e.", "s.d."), rows))
+        rows = _rows(labels, columns, (0, digits, digits, digits, digits))
+        heads = ("Group", "People", "Mean", "s.e.", "s.d.", "Latent s.d.")
+        blocks.append(Table(data.words("Mean ability of groups"), heads, rows))
+        blocks.append(
+            Text("s.d.: of the measures, errors and all; latent s.d.: of the population, without their errors.")
+        )
         tests = mean_sentences(groups, unit, digits)
         if tests:
             method = "with errors that allow for clusters" if "clusters" in groups else "Welch, variances may differ"

@@ -147,6 +147,23 @@ def test_three_groups():
     assert found.items["harder_for"][5] == "g2"
 
 
+def test_classes_are_counted_as_they_are_told():
+    """Item 3 is moderately harder for one group than for the reference and moderately easier for another, so that only
+    those two differ by class C."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(["a", "b", "c"], 4000)
+    shift = np.zeros((len(group), 12))
+    shift[:, 3] = 0.53 * (group == "b") - 0.53 * (group == "c")
+    x = drawn(rng, rng.normal(size=(len(group), 1)) - np.linspace(-1.5, 1.5, 12) - shift)
+    found = dif_of(Responses.from_wide(x), group, reference="a")
+    told = codes(found)["differential_items"]
+    assert found.contrasts["class"][found.contrasts["item"] == 3].tolist() == ["B", "B"]
+    assert "(class C" in told
+    assert found.classes["C"] == told.count("(class C") == 1
+    assert found.to_dict()["classes"] == found.classes
+    assert f"({found.classes['A']} A, {found.classes['B']} B, 1 C; {found.to_dict()['flagged']} flagged)" in repr(found)
+
+
 def test_purified_anchors_find_the_right_items():
     shift = np.zeros(12)
     shift[:3] = 1.5  # all against the same group: centering on everything would blame the other nine

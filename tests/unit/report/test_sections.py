@@ -77,6 +77,7 @@ def test_groups_and_classes(lsat):
         "grouping": objects("sex", "sex"),
         "group": objects("f", "m"),
         **{name: np.array([1.0, 2.0]) for name in ("n", "mean", "se", "sd")},
+        "latent_sd": np.array([0.5, 1.5]),
     }
     cuts = {
         "class": objects("1", "2", "all"),
@@ -85,8 +86,10 @@ def test_groups_and_classes(lsat):
         **{name: np.array([0.5, 0.5, 1.0]) for name in ("n", "share", "accuracy", "consistency")},
     }
     section = people.groups_and_classes(with_tables(only, groups=groups, cuts=cuts))
-    means, classes = section.content
-    assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00")
+    means, about, classes = section.content
+    assert means.head[-2:] == ("s.d.", "Latent s.d.")
+    assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00", "1.50")
+    assert about.text.startswith("s.d.: of the measures, errors and all")
     assert [row[0] for row in classes.rows] == ["class 1", "class 2", "all classes"]
     assert classes.rows[1][1] == "0.50"
 
@@ -280,6 +283,26 @@ def test_what_was_left_out_is_said_and_the_methods_name_the_model(ordered):
 
 def test_a_reliability_below_zero_is_none():
     found = {"method": "wle", "persons": {"separation": 0.0, "strata": 0.33, "reliability": -1.22}}
-    ((name, value, said),) = reliability_rows(found, ["persons"], TEST)
+    ((name, value, said),) = reliability_rows(found, ["persons"], TEST, binary=True)
     assert (name, value) == ("Person separation index (PSI)", "–")
     assert "not defined: the measures differ no more than their errors" in said
+
+
+@pytest.mark.parametrize(("n", "beside"), [(5, True), (5, False), (2, True), (1, False)])
+def test_as_many_checks_are_counted_as_are_shown(n, beside):
+    test = {"df": 3, "statistic": 2.5, "p": 0.4}
+    record = {
+        "item_fit": {"underfit": 0, "overfit": 0, "judged": 9},
+        "model_test": test if n > 1 else None,
+        "fit_checks": {"level_each": 0.01},
+        "conditional_against_marginal": test if beside else None,
+    }
+    if n == 5:
+        record["fit_checks"]["shared"] = {"dependent_pairs": 0, "n_pairs": 36, "pairs_p": 0.3, "contrast_p": 0.5}
+        record["fit_checks"]["erratic_people"] = {"share": 0.02, "chance": 0.02, "p": 0.5}
+    rows = fit_sections.check_rows(record)
+    said = fit_sections._about_checks(record, len(rows))
+    assert len(rows) == n + beside
+    assert said.startswith("The check is made at 1%" if n == 1 else f"Each of the {n} checks is made at 1%")
+    assert n == 1 or f"in at most {n}% of data sets" in said
+    assert ("The last row is about the population" in said) == beside

@@ -115,10 +115,15 @@ class Differential:
         """Whether it was asked, of any item, if its difference depends on ability."""
         return bool(np.isfinite(self.contrasts.get("interaction_p", np.empty(0))).any())
 
+    @property
+    def classes(self) -> dict[str, int]:
+        """How many items are in each class."""
+        highest = highest_class(self.items, self.contrasts)
+        return {letter: int(np.sum(highest == letter)) for letter in "ABC"}
+
     def to_dict(self) -> dict[str, Any]:
-        """The result as data; the class of an item is its highest among the rows of the table."""
+        """The result as data."""
         m, named = len(self.items["item"]), {finding.code: len(finding.items) for finding in self.findings}
-        classes = self.contrasts["class"].reshape(-1, m).max(axis=0)
         return {
             "reference": self.reference,
             "groups": dict(zip(self.groups.names, self.groups.sizes.tolist(), strict=True)),
@@ -127,18 +132,17 @@ class Differential:
             "p": self.test.p,
             "items_compared": m,
             "anchors": len(self.anchors),
-            "classes": {letter: int(np.sum(classes == letter)) for letter in "ABC"},
+            "classes": self.classes,
             "flagged": named.get("differential_items", 0),
             "nonuniform": named.get("nonuniform_items", 0) if self.nonuniform_tested else None,
         }
 
     def __repr__(self) -> str:
-        flags = self.items["class"]
-        counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")
-        flagged = int(self.items["flagged"].sum())
+        counts = ", ".join(f"{n} {letter}" for letter, n in self.classes.items())
+        flagged = self.to_dict()["flagged"]
         return (
-            f"<Differential functioning of {len(flags)} items ({counts}; {flagged} flagged); {self.groups}; "
-            f"p = {self.test.p:.3g}>"
+            f"<Differential functioning of {len(self.items['item'])} items ({counts}; {flagged} flagged); "
+            f"{self.groups}; p = {self.test.p:.3g}>"
         )
 
 
@@ -396,6 +400,14 @@ def _overall(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None
     }
 
 
+def highest_class(items: Columns, contrasts: Columns) -> NDArray[Any]:
+    """The class of each item: the highest of any comparison, of the two groups that differ most, and of each group with
+    the reference."""
+    m = len(items["item"])
+    letters: NDArray[Any] = np.vstack([items["class"], contrasts["class"].reshape(-1, m)])
+    return letters.max(axis=0)
+
+
 def _sampling_finding(groups: GroupCalibrations, sampling: Sampling) -> Finding:
     """What the comparison allows for, and what it leaves out."""
     sentence = f"The comparison of the groups {listed(groups.names)} allows for {sampling.words} of people"
@@ -412,29 +424,30 @@ def _findings(
 ) -> list[Finding]:
     """What both tables say, over all groups and against the reference; and which items only differ by their slopes."""
     m, found = len(groups.items), []
-    flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
+    letter = highest_class(items, contrasts)
+    flagged = np.vstack([items["flagged"], contrasts["flagged"].reshape(-1, m)])
     chosen = np.flatnonzero(flagged.any(axis=0))
     between = f"between the groups {listed(groups.names)}"
     if len(chosen):
-        where = np.where(flagged, letter, "A")
         p = np.where(flagged, np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, m)]), 1.0).min(axis=0)
         found.append(
             Finding(
                 "differential_items",
                 "warning",
-                f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, where, groups, p)}.",
+                f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, letter, groups, p)}.",
                 "Read them side by side; drop them, or calibrate them for each group on their own.",
                 tuple(groups.items[_by_size(chosen, items)].tolist()),
             )
         )
     else:
-        seen = np.flatnonzero((letter != "A").any(axis=0) & ~by_slope)
+        seen = np.flatnonzero((letter != "A") & ~by_slope)
         which = "the other items" if by_slope.any() else f"all {m:,} items"
         sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
         if len(seen):
             sentence = (
-                f"No DIF seen {between} after adjusting for {m:,} comparisons. {len(seen):,} would be in class B or C "
-                f"before adjustment, none with an adjusted p below {level:g}: {_told(seen, items, letter, groups)}."
+                f"No DIF seen {between} after adjusting for {len(contrasts['item']):,} comparisons. {len(seen):,} "
+                f"would be in class B or C before adjustment, none with an adjusted p below {level:g}: "
+                f"{_told(seen, items, letter, groups)}."
             )
         found.append(Finding("no_differential_items", "note", sentence))
     if by_slope.any():
@@ -458,7 +471,7 @@ def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, 
     """The largest of them: 'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001)."""
     parts = []
     for k in _by_size(chosen, items):
-        worst = max(letter[:, k])
+        worst = letter[k]
         than = "" if len(groups.names) == 2 else f" than for {items['easier_for'][k]!r}"
         parts.append(
             f"{listed(groups.items[[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
