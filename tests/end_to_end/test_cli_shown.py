@@ -105,7 +105,8 @@ def test_demo_shows_its_command_and_finds_both_faults(cli):
 def test_demo_hands_out_its_files_with_commands_that_work(cli):
     done = cli("demo --files .")
     commands = [line.split(maxsplit=1)[1] for line in done.out.splitlines() if line.startswith("  spectral-irt")]
-    assert [command.split()[1] for command in commands] == ["quiz.csv", "lsat.csv", "runs"]
+    files = ["quiz.csv", "lsat.csv", "survey.csv", "ratings.csv", "runs"]
+    assert [command.split()[1] for command in commands] == files
     for command in commands:
         cli.ok(command)
     assert len(read_csv("lsat-results/items.csv")) == 5

@@ -56,6 +56,14 @@ def test_tables_are_those_of_the_results(page):
     assert page_runner.with_results(text) == text
 
 
+def test_a_tutorial_hides_nothing_that_a_reader_needs():
+    """Commands in comments are run, and nobody sees them: a reader could not follow the page."""
+    tutorials = [page for page in page_runner.pages() if page.parent.name == "tutorials"]
+    assert len(tutorials) >= 6
+    for page in tutorials:
+        assert "<!-- run" not in page.read_text(encoding="utf-8"), page.name
+
+
 def test_every_result_is_on_a_page():
     shown = {
         found[2] for page in page_runner.pages() for found in page_runner.RESULTS.finditer(page.read_text("utf-8"))

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from spectral_irt.simulate import Simulated
 
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
+BUNDLED = "a quiz with its key, LSAT 6, a questionnaire, ratings of essays, and logs of nine models"
 NEXT = (
     "fit quiz.csv --key quiz_key.csv --missing 9 --group region -o results",
     "fit lsat.csv -o lsat-results",
+    "fit survey.csv --recode never,rarely,sometimes,often,always --reverse q4 --group sex -o survey-results",
+    "fit ratings.csv --facet rater --group language -o ratings-results",
     "leaderboard runs -o board",
 )
 
@@ -150,7 +153,7 @@ def demo(
     mode: Mode,
     call: Call,
     output: Path = output_at("DIR", "Where to write the results (default demo-results).", default=Path("demo-results")),
-    files: Path | None = own("DIR", "Only copy the data there: the quiz, LSAT 6, and logs of nine models."),
+    files: Path | None = own("DIR", f"Only copy the data there: {BUNDLED}."),
 ) -> None:
     """Analyze a simulated quiz of multiple choice.
 
@@ -197,6 +200,8 @@ def _copy(folder: Path) -> list[Path]:
 
     texts = {folder / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
     texts[folder / "lsat.csv"] = datasets.lsat_text()
+    texts[folder / "survey.csv"] = datasets.survey_file().read_text(encoding="ascii")
+    texts[folder / "ratings.csv"] = datasets.writing_file().read_text(encoding="ascii")
     texts |= {folder / "runs" / path: text for path, text in datasets.log_texts()}
     return write_each(
         {path: partial(Path.write_text, data=text, encoding="utf-8", newline="") for path, text in texts.items()}
@@ -207,6 +212,6 @@ def _show_copied(folder: Path) -> None:
     """Where the bundled data are, and what to do with them."""
     from spectral_irt.terminal import console, say
 
-    say(console(), f"In {printable(folder)}: a quiz with its key, LSAT 6, and logs of nine models. There, try:")
+    say(console(), f"In {printable(folder)}: {BUNDLED}. There, try:")
     for command in NEXT:
         typer.echo(f"  spectral-irt {command}")

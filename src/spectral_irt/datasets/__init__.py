@@ -1,4 +1,5 @@
-"""Small tables that come with the package: LSAT, a simulated quiz, rated essays, simulated logs of language models."""
+"""Small tables that come with the package: LSAT, a simulated quiz, a simulated questionnaire, rated essays, simulated
+logs of language models."""
 
 from __future__ import annotations
 
@@ -86,6 +87,13 @@ def load_writing() -> Responses:
     from spectral_irt.reading import read
 
     return read(writing_file(), person="student", facets="rater", people="language", ordered=True)
+
+
+def survey_file() -> Path:
+    """A questionnaire, simulated, as a CSV file: 600 people, ten items answered with never to always.
+
+    q4 is worded the other way round, and q7 is harder to agree with for men. `scripts/simulate_survey.py` draws it."""
+    return HERE / "survey.csv"
 
 
 def log_texts() -> Iterator[tuple[Path, str]]:

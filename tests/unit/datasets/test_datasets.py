@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectral_irt import SpectralRasch, datasets
+from spectral_irt import SpectralPartialCredit, SpectralRasch, datasets, read
 from spectral_irt.analysis.cache import columns_of
 
 TESTS = Path(__file__).parents[2]
@@ -25,10 +25,31 @@ def test_lsat():
     assert np.bincount(lsat.scores).tolist() == [3, 20, 85, 237, 357, 298]
 
 
-def test_the_script_draws_the_quiz_byte_for_byte():
-    spec = importlib.util.spec_from_file_location("simulate_quiz", TESTS.parent / "scripts" / "simulate_quiz.py")
+def script_called(name):
+    spec = importlib.util.spec_from_file_location(name, TESTS.parent / "scripts" / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_the_script_draws_the_questionnaire():
+    lines = datasets.survey_file().read_text(encoding="ascii").splitlines()
+    assert [line.split(",") for line in lines] == script_called("simulate_survey").rows()
+
+
+def test_the_faults_of_the_questionnaire_are_found():
+    words = ["never", "rarely", "sometimes", "often", "always"]
+    how = {"recode": words, "people": "sex", "ordered": True}
+    as_worded = read(datasets.survey_file(), **how)
+    found = {one.code: one.items for one in SpectralPartialCredit().fit(as_worded).analyse(as_worded).findings()}
+    assert found["reversed_items"] == ("q4",)
+    turned = read(datasets.survey_file(), reverse=["q4"], **how)
+    dif = SpectralPartialCredit().fit(turned).analyse(turned).dif("sex")
+    assert {one.code: one.items for one in dif.findings}["differential_items"] == ("q7",)
+
+
+def test_the_script_draws_the_quiz_byte_for_byte():
+    script = script_called("simulate_quiz")
     for path, text in zip(datasets.quiz_files(), script.simulate(), strict=True):
         assert path.read_bytes() == text.encode("ascii")
         assert path.stat().st_size < 150_000
