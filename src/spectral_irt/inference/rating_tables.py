@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Block, Responses
@@ -155,4 +155,4 @@ def all_same(severity: Floats, se: Floats) -> ChiSquare | None:
     mean = weight @ severity / weight.sum()
     chi2 = float((n_levels - 1) / n_levels * (weight @ (severity - mean) ** 2))
     df = n_levels - 1
-    return ChiSquare(chi2=chi2, df=df, p=float(special.chdtrc(df, chi2)))
+    return ChiSquare(chi2=chi2, df=df, p=float(scipy.special.chdtrc(df, chi2)))
