@@ -6,6 +6,7 @@ import copy
 import re
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from spectral_irt.inference.fit.halo import Halo, halo_of_facet
 from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
-from spectral_irt.inference.scores.cut_scores import cut_columns, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.cut_scores import cut_columns, lowest_scores, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
@@ -507,8 +508,10 @@ class AnalysisOfPeople:
     def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
         """People in classes: how many are in each, with accuracy and consistency, as a table.
 
-        `class, cut, ability, se, n, share, accuracy, consistency, too_high, too_low`; see
-        `inference.scores.cut_scores.cut_columns`.
+        `class, cut, ability, se, n, share, accuracy, consistency, too_high, too_low, form, score`; see
+        `inference.scores.cut_scores.cut_columns`. Rows without a `form` are of everybody; where there are several
+        forms, rows of each follow. `score` is the lowest raw score on the form that is in the class, for a person who
+        answered the whole form.
 
         Parameters
         ----------
@@ -519,17 +522,43 @@ class AnalysisOfPeople:
         """
         test, scale, found = Form(self.calibration.thresholds, self._layout), self.calibration.scale, self.abilities()
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
-        columns = self._classes(at)
-        named = np.concatenate([[np.nan], given, [np.nan]])
+        tables = self._classes(at)
+        columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+        named = np.tile(np.concatenate([[np.nan], given, [np.nan]]), len(tables))
         columns = {"class": columns["class"], "cut": named, **columns}
         return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
 
     @once
-    def _classes(self, at: Floats) -> Columns:
+    def _classes(self, at: Floats) -> list[Columns]:
+        """The classes of everybody, and where there are several forms those on each."""
         self._tell("classes of people")
         test = Form(self.calibration.thresholds, self._layout)
-        population = self._population()
-        return cut_columns(test, self.responses, at, self.abilities(), self.forms(), population, self.weights)
+        forms = self.forms()
+        found, population = self.abilities(), self._population()
+        everybody = cut_columns(test, self.responses, at, found, forms, population, self.weights)
+        only_form = test.take(forms.items[0]) if len(forms.items) == 1 else None
+        tables = [_on_form(everybody, "", None if only_form is None else lowest_scores(only_form, at, found))]
+        if len(forms.items) > 1:
+            for number, items in enumerate(forms.items):
+                members = self._given_form(items)
+                one_form = replace(
+                    forms,
+                    items=(items,),
+                    names=forms.names[number : number + 1],
+                    form=np.where(forms.form[members] == number, 0, -1),
+                )
+                weights = None if self.weights is None else self.weights[members]
+                people = self.responses.take_persons(members)
+                classes = cut_columns(test, people, at, found.take(members), one_form, population, weights)
+                tables.append(_on_form(classes, forms.names[number], lowest_scores(test.take(items), at, found)))
+        return tables
+
+    def _given_form(self, items: Ints) -> Ints:
+        """The people who were given a form with these items, also those who left out some of them."""
+        booklets = self._booklets()
+        known = np.flatnonzero(self.calibration.known)
+        same = [k for k, own in enumerate(booklets.items) if np.array_equal(np.intersect1d(own, known), items)]
+        return np.flatnonzero(np.isin(booklets.form, same))
 
     def _population(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""
@@ -560,6 +589,13 @@ class AnalysisOfPeople:
             if not len(next(iter(tables[name].values()))):
                 del tables[name]
         return tables
+
+
+def _on_form(classes: Columns, name: str, scores: Floats | None) -> Columns:
+    """Classes of people with the name of their form, and the lowest raw score of each class on it."""
+    rows = len(classes["class"])
+    lowest = np.full(rows, np.nan) if scores is None else np.append(scores, np.nan)
+    return {**classes, "form": np.full(rows, name, dtype=object), "score": lowest}
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from spectral_irt.terminal import (
     PEOPLE,
     Screen,
     item_table,
+    numbers,
     person_table,
     plain_table,
     say,
@@ -166,25 +167,34 @@ def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
     unit = "" if study.calibration.scale.is_logits else "measure_"
     places = 2 if not unit else 1
     tables = []
-
-    def texts(values: Any, digits: int) -> list[str]:
-        return ["" if not np.isfinite(x) else f"{x:z.{digits}f}" for x in values[:SHOWN].tolist()]
-
     if parts.described:
         means = columns_of(study.group_means, parts.described)
         labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
-        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "sd", "latent_sd")]
+        cells = [numbers(means[f"{unit}{name}"][:SHOWN], places) for name in ("mean", "se", "sd", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
         tables.append(plain_table(["group", "people", "mean", "se", "sd", "latent sd"], columns, width))
     if parts.cuts:
-        found = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
-        labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]
-        columns = [labels, [f"{cut:g}" if np.isfinite(cut) else "" for cut in found["cut"][:SHOWN].tolist()]]
-        columns += [[f"{n:,}" for n in found["n"][:SHOWN].tolist()], texts(found["share"], 2)]
-        columns += [texts(found[name], 2) for name in ("accuracy", "consistency")]
-        heads = ["class", "from", "people", "share", "accuracy", "consistency"]
-        tables.append(plain_table(heads, columns, width))
+        classes = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
+        of_everybody = classes["form"] == ""
+        at_a_cut = ~of_everybody & np.isfinite(classes["cut"])  # of each form
+        for head, rows in (("class", of_everybody), ("form", at_a_cut)):
+            if rows.any():
+                tables.append(_class_table(head, {name: values[rows] for name, values in classes.items()}, width))
     return tables
+
+
+def _class_table(head: str, classes: Columns, width: int) -> Table:
+    """Classes of people: where each begins on the scale and in raw scores, how many are in it, and how surely."""
+    shown = {name: values[:SHOWN] for name, values in classes.items()}
+    labels = ["all classes" if name == "all" else f"class {name}" for name in shown["class"]]
+    if head == "form":
+        labels = [f"{form}, {label}" for form, label in zip(shown["form"], labels, strict=True)]
+    columns = {"from": [f"{cut:g}" if np.isfinite(cut) else "" for cut in shown["cut"].tolist()]}
+    if np.isfinite(shown["score"]).any():
+        columns["raw score"] = numbers(shown["score"], 0)
+    columns["people"] = [f"{n:,}" for n in shown["n"].tolist()]
+    columns |= {name: numbers(shown[name], 2) for name in ("share", "accuracy", "consistency")}
+    return plain_table([head, *columns], [labels, *columns.values()], width)
 
 
 def how(calibration: Calibration, method: str | None = None) -> str:

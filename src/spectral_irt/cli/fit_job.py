@@ -195,6 +195,8 @@ class FitJob:
             responses = self.source(progress)
         else:
             more = {"people": along, "facets": self.method.facet, **self.reading.categories()}
+            if "wrong" in self.reading.blanks.values() and self.results.group_file is None:
+                more["form"] = self.results.form
             responses = self.reading.read(self.files, progress, self.call, **more)
         return responses if beside is None else replace(responses, people=beside)
 
@@ -412,6 +414,8 @@ class FitJob:
         more: dict[str, Any] = {"population_by": method.population_by, "clustered_by": method.clustered_by}
         more |= {"weight": method.survey_weight, "anchors": results.anchors, "free": results.free or None}
         said = {**self.reading.given(self.files), "facets": method.facet, "people": self._columns()}
+        if "wrong" in self.reading.blanks.values() and results.form is not None and results.group_file is None:
+            said["form"] = results.form
         if results.group_file is not None:
             (file, sheet), _ = results.group_file, said.pop("people")
             more["people"] = {"file": file, "sheet": sheet, "person": self.reading.person}

@@ -222,8 +222,9 @@ class Reading:
     blanks: dict[str, Any] = scoring(
         "KIND=VALUE,...",
         "How blanks count (wide tables): omitted=wrong for blanks before a later response of the same person, "
-        "not-reached=wrong for blanks after the last one; both are missing by default. not-presented=CODE: the item "
-        "was not on this person's form; not-presented= stands for the empty cell.",
+        "not-reached=wrong for blanks after the last one; both are missing by default. Items that a person's form does "
+        "not have (--form, or as found in the responses) stay missing. not-presented=CODE says so of a cell; "
+        "not-presented= stands for the empty cell.",
         default={},
         parse=_blanks,
     )

@@ -13,7 +13,7 @@ was skipped."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Mask, Rows, Thresholds,
 from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
 from spectral_irt.data.labels import by_label, text_of
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import BLANK, RawAnswers
 from spectral_irt.errors import Finding, OptionError
 from spectral_irt.numerics import scramble
 from spectral_irt.text import count, listed
@@ -82,6 +83,22 @@ class Booklets:
         for k, items in enumerate(self.items):
             members[items, k] = True
         return members
+
+    def without_parts(self) -> Booklets:
+        """The forms that are not part of another one: people who stopped early, or skipped a page, had the longer."""
+        kept: list[int] = []
+        code = np.empty(len(self.items) + 1, dtype=np.int64)
+        code[-1] = -1
+        for k in sorted(range(len(self.items)), key=lambda k: -len(self.items[k])):
+            whole = [j for j in kept if np.isin(self.items[k], self.items[j]).all()]
+            kept += [] if whole else [k]
+            code[k] = kept.index(whole[0] if whole else k)
+        return replace(
+            self,
+            names=tuple(self.names[k] for k in kept),
+            items=tuple(self.items[k] for k in kept),
+            form=code[self.form],
+        )
 
     def findings(self, responses: Responses) -> tuple[Finding, ...]:
         """What contradicts the column that names the forms."""
@@ -269,6 +286,85 @@ def _by_nearness(responses: Responses, people: Ints) -> list[Ints]:
             forms.append(np.flatnonzero(on_form))
             left &= ~members
     return forms
+
+
+def with_blanks_as_wrong(
+    responses: Responses, labels: Any = None, *, omitted: bool = False, not_reached: bool = False
+) -> Responses | None:
+    """The responses with blanks on each person's form as wrong responses: those before a later response (`omitted`),
+    and those after the last one (`not_reached`). Items that the form does not have were not presented: they stay
+    missing.
+
+    None where no column names forms (`labels`) and everybody had the same one: then blanks need no form.
+    """
+    booklets = booklets_of(responses, labels)
+    if labels is None:
+        booklets = booklets.without_parts()
+        if not booklets.several:
+            return None
+    if not responses.thresholds.binary:
+        raise OptionError(
+            f"{responses.source}: these people had {len(booklets.items):,} forms, and the responses are in ordered "
+            "categories, of which none is wrong; leave out `omitted='wrong'` and `not_reached='wrong'`."
+        )
+    asked = np.array([omitted, not_reached])
+    members = booklets.members(responses.n_items)
+    blanks = blanks_by_item(responses, booklets)
+    blocks = responses.prepare(_with_wrong, members, asked, persons=(booklets.form,)).parts
+    counted = np.where(asked[:, None], blanks, 0)
+    note = _counted_finding(counted, booklets, responses)
+    by_item = dict(zip(responses.items.tolist(), map(tuple, blanks.T.tolist()), strict=True))
+    raw = replace(responses.raw or RawAnswers(), blanks=by_item, blanks_decided=True)
+    return replace(responses, blocks=blocks, raw=raw, notes=(*responses.notes, *note))
+
+
+def _counted_finding(counted: Ints, booklets: Booklets, responses: Responses) -> tuple[Finding, ...]:
+    """How many blanks count as wrong, and what was not presented."""
+    kinds = zip(counted.sum(axis=1).tolist(), ("omitted", "not-reached"), strict=True)
+    parts = [f"{n:,} {kind}" for n, kind in kinds if n]
+    if not parts:
+        return ()
+    unknown = int(((booklets.form < 0) & (responses.counts > 0)).sum())
+    sentence = (
+        f"Cells that count as wrong, as asked: {' and '.join(parts)}. Items that a person's form does not have "
+        f"({count(len(booklets.items), 'form')}) were not presented and stay missing"
+    )
+    if unknown:
+        whose = count(unknown, "person whose form is", "people whose form is")
+        sentence += f", and so do the blanks of {whose} not known"
+    return (Finding("blanks_count_as_wrong", "note", f"{sentence}.", number=int(counted.sum())),)
+
+
+def _with_wrong(block: Block, form: Ints, members: Mask, asked: Mask) -> Block:
+    """The block with blanks as wrong responses: before the last response, after it, or both, as asked."""
+    n_items = len(members)
+    order = np.arange(n_items)
+    persons: list[Ints] = [np.empty(0, dtype=np.int64)]
+    items: list[Ints] = [np.empty(0, dtype=np.int64)]
+    on_form = np.flatnonzero((form >= 0) & (block.counts > 0))
+    at_once = max(1, CELLS // max(n_items, 1))
+    for start in range(0, len(on_form), at_once):
+        some = on_form[start : start + at_once]
+        part = block.take(some)
+        answered = np.zeros((len(some), n_items), dtype=bool)
+        answered[part.person_of_response(), part.items] = True
+        last = n_items - 1 - answered[:, ::-1].argmax(axis=1)
+        counts_as_wrong = np.where(order < last[:, None], asked[0], asked[1])
+        person, item = np.nonzero(members.T[form[some]] & ~answered & counts_as_wrong)
+        persons.append(some[person])
+        items.append(item)
+    more = np.concatenate(persons)
+    # Items increase within the right and within the wrong responses of a person.
+    person = np.concatenate([block.person_of_response(), more])
+    item = np.concatenate([block.items, np.concatenate(items)])
+    wrong = np.concatenate([~block.right(), np.ones(len(more), dtype=bool)])
+    place = np.lexsort((item, wrong, person))
+    options = block.options
+    if options is not None:
+        options = np.concatenate([options, np.full(len(more), BLANK, dtype=options.dtype)])[place]
+    counts = block.counts + np.bincount(more, minlength=block.n_persons)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return Block(indptr, indptr[:-1] + block.scores, item[place].astype(np.int32), options)
 
 
 def blanks_by_item(responses: Responses, booklets: Booklets) -> Ints:

@@ -352,7 +352,8 @@ class BlankCounter:
         if mostly:
             blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
             said = f"{blank}, and that counts as wrong: {listed(mostly)}."
-            remedy = "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+            remedy = "If these items were not on everybody's form, name the column of the forms with `form=`, say what "
+            remedy += "stands for that with `not_presented=`, "
             remedy += '"" for the empty cell, or give a file for each form.'
             found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
         return tuple(found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from spectral_irt.data.block import DUPLICATES, Duplicates
+from spectral_irt.data.booklets import with_blanks_as_wrong
 from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import DERIVED, Blank, Scoring, of_either_kind, several
@@ -85,6 +86,7 @@ def read(
     omitted: Blank = "missing",
     not_reached: Blank = "missing",
     not_presented: Any = (),
+    form: str | None = None,
     ordered: bool | None = None,
     recode: Any = None,
     reverse: Any = (),
@@ -152,6 +154,9 @@ def read(
         one not reached. Missing by default: whether a blank is a failure depends on the test.
     not_presented : value or values
         What means that the item was not on this person's form, which is neither; "" is the empty cell.
+    form : str, optional
+        The column that says which form each person was given, where blanks are wrong: items that a form does not have
+        stay missing. By default forms are found in the responses (`data.booklets`).
     ordered : bool, optional
         Whether answers are in ordered categories, whole numbers from 0, rather than right or wrong. By default, and
         where no other option decides it, whole numbers without a gap from 0 or 1, at most ten, more than two of them
@@ -248,11 +253,29 @@ def read(
         return _read_array(source, options).using(engine)
     from spectral_irt.reading import wide_builder as tables
 
-    if asked:
-        return tables.read_query(source, sql, database, sheet or encoding, options).using(engine)
-    if is_frame(source):
-        return tables.read_frame(source, options).using(engine)
-    return tables.read_files(source, options, sheet, encoding, engine)
+    def read_as(options: ReadOptions) -> Responses:
+        if asked:
+            return tables.read_query(source, sql, database, sheet or encoding, options).using(engine)
+        if is_frame(source):
+            return tables.read_frame(source, options).using(engine)
+        return tables.read_files(source, options, sheet, encoding, engine)
+
+    # Files with different columns say which items were on a form, and a pipe cannot be read twice.
+    named = source if isinstance(source, list | tuple) else [source]
+    one_file = len(named) == 1 and isinstance(named[0], str | os.PathLike) and os.path.isfile(named[0])
+    one_table = is_frame(source) or (one_file and not asked)
+    if "wrong" in (omitted, not_reached) and not how.not_presented and (form is not None or one_table):
+        scoring = replace(how, omitted="missing", not_reached="missing")
+        columns = options.people if form is None else tuple(dict.fromkeys([*options.people, form]))
+        found = with_blanks_as_wrong(
+            read_as(replace(options, scoring=scoring, people=columns)),
+            form,
+            omitted=omitted == "wrong",
+            not_reached=not_reached == "wrong",
+        )
+        if found is not None:
+            return found
+    return read_as(options)
 
 
 def _refuse_options(options: ReadOptions, *of_files: Any) -> None:

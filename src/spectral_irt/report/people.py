@@ -138,7 +138,10 @@ def scores(data: ReportData) -> Section:
     if values is not None and len(values["score"]):
         forms = len(set(values["form"].tolist()))
         said = f"On {count(forms, 'form')} that people answered" if forms > 1 else "On the items that people answered"
-        said += "; a percentile is the share of people with a lower score and half of those with the same."
+        said += (
+            "; a percentile is the share of people with a lower score and half of those with the same, among people "
+            "who answered their whole form."
+        )
         if forms == 1:
             values = {name: column for name, column in values.items() if name != "form"}
     else:
@@ -183,11 +186,32 @@ def groups_and_classes(data: ReportData) -> Section:
             method = "with errors that allow for clusters" if "clusters" in groups else "Welch, variances may differ"
             blocks.append(Text(f"Tests of equal means ({method}). {' '.join(tests)}"))
     if cuts is not None:
-        labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
-        columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
-        head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
-        blocks.append(Table("Classes of people between cuts", head, _rows(labels, columns, (2, 0, 2, 2, 2))))
+        blocks += _classes(cuts)
     return Section(tuple(blocks))
+
+
+def _classes(cuts: Columns) -> list[Any]:
+    """Classes of everybody, and of the people on each form, with the raw score at which a class begins there."""
+    labels = ["all classes" if name == "all" else f"class {name}" for name in cuts["class"].tolist()]
+    forms = [short(form, 40) for form in cuts["form"].tolist()]
+    columns = [cuts[name] for name in ("cut", "score", "n", "share", "accuracy", "consistency")]
+    head = ("Class", "From", "Raw score from", "People", "Share", "Accuracy", "Consistency")
+    digits = (2, 0, 0, 2, 2, 2)
+    everybody = [k for k, form in enumerate(forms) if not form]
+    blocks: list[Any] = [
+        Table(
+            "Classes of people between cuts",
+            head,
+            _rows([labels[k] for k in everybody], [column[everybody] for column in columns], digits),
+        )
+    ]
+    on_forms = [k for k, form in enumerate(forms) if form and labels[k] != "all classes"]
+    if on_forms:
+        named = [f"{forms[k]}: {labels[k]}" for k in on_forms]
+        rows = _rows(named, [column[on_forms] for column in columns], digits)
+        said = "A raw score holds for a person who answered the whole form; others are classified by their measure."
+        blocks += [Table("Classes form by form", ("Form and class", *head[1:]), rows), Text(said)]
+    return blocks
 
 
 def _rows(labels: list[str], columns: list[Any], digits: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:

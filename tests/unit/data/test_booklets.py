@@ -1,10 +1,13 @@
 """Forms: named by a column or found in the responses; what they do not have was not presented."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.data.booklets import blanks_by_item, booklets_of
+from spectral_irt.data.booklets import blanks_by_item, booklets_of, with_blanks_as_wrong
+from spectral_irt.errors import OptionError
+from split import in_blocks
 
 SETS = {"A": range(15), "B": range(10, 25), "C": [*range(5), *range(20, 30)]}
 
@@ -96,3 +99,81 @@ def test_a_column_with_a_value_for_everybody_is_no_form():
     table, _, _ = booklet_table()
     with pytest.raises(si.errors.OptionError, match="at most 100 forms"):
         booklets_of(si.read(table), np.arange(len(table)))
+
+
+def filled_by_hand(table, presented, omitted, not_reached):
+    """The table with blanks on a person's form as wrong responses, person by person."""
+    filled = table.copy()
+    for row, on_form in zip(filled, presented, strict=True):
+        given = np.flatnonzero(np.isfinite(row))
+        for item in np.flatnonzero(on_form & np.isnan(row)) if len(given) else ():
+            if not_reached if item > given[-1] else omitted:
+                row[item] = 0
+    return filled
+
+
+def frame_of(table, label, *, letters=False):
+    """A column for each item, and one with the booklet; as letters, of which A is right and B wrong."""
+    columns = {}
+    for item, values in enumerate(table.T):
+        cells = [None if np.isnan(value) else int(value) for value in values]
+        columns[f"q{item:02}"] = [None if cell is None else "BA"[cell] for cell in cells] if letters else cells
+    return pl.DataFrame({"person": [f"p{k}" for k in range(len(table))], "booklet": label.tolist(), **columns})
+
+
+@pytest.mark.parametrize("form", ["booklet", None])
+@pytest.mark.parametrize(("omitted", "not_reached"), [("wrong", "wrong"), ("wrong", "missing"), ("missing", "wrong")])
+def test_blanks_are_wrong_on_the_form_of_the_person_alone(form, omitted, not_reached, tmp_path):
+    table, label, presented = booklet_table(0.06)
+    frame = frame_of(table, label)
+    frame.write_csv(tmp_path / "answers.csv")
+    expected = filled_by_hand(table, presented, omitted == "wrong", not_reached == "wrong")
+    for source in (frame, tmp_path / "answers.csv", [tmp_path / "answers.csv"]):
+        how = {"omitted": omitted, "not_reached": not_reached, "form": form, "ignore": [] if form else ["booklet"]}
+        responses = si.read(source, **how)
+        np.testing.assert_array_equal(responses.to_dense(), expected)
+        (note,) = [note for note in responses.notes if note.code == "blanks_count_as_wrong"]
+        assert note.number == np.isfinite(expected).sum() - np.isfinite(table).sum()
+        assert "3 forms" in note.sentence
+        counted = np.array(list(responses.raw.blanks.values())).T
+        np.testing.assert_array_equal(counted, blanks_by_hand(table, presented))
+
+
+def test_blanks_of_a_key_are_no_option_and_blocks_do_not_matter():
+    table, label, presented = booklet_table(0.06)
+    frame = frame_of(table, label, letters=True)
+    key = dict.fromkeys(frame.columns[2:], "A")
+    responses = si.read(frame, key=key, omitted="wrong", not_reached="wrong", form="booklet")
+    expected = filled_by_hand(table, presented, omitted=True, not_reached=True)
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+    columns = si.SpectralRasch().fit(responses).analyse(responses).distractors()
+    blank = np.asarray(columns["option"]) == responses.raw.options[0]
+    assert np.asarray(columns["n"])[blank].sum() == blanks_by_hand(table, presented).sum()
+    plain = in_blocks(si.read(frame, key=key, people=["booklet"]), 17)
+    again = with_blanks_as_wrong(plain, "booklet", omitted=True, not_reached=True)
+    np.testing.assert_array_equal(again.to_dense(), expected)
+
+
+def test_people_who_stop_early_had_the_same_form(tmp_path):
+    """Forty percent end at item 6 of 12: a part of the form that the others answered, and no booklet."""
+    rng = np.random.default_rng(3)
+    table = (rng.random((200, 12)) < 0.5).astype(float)
+    table[:80, 6:] = np.nan
+    frame = frame_of(table, np.repeat("one", 200)).drop("booklet")
+    responses = si.read(frame, omitted="wrong", not_reached="wrong")
+    np.testing.assert_array_equal(responses.to_dense(), np.nan_to_num(table))
+
+
+def test_people_without_a_form_keep_their_blanks_and_ordered_responses_have_no_wrong_one():
+    table, label, presented = booklet_table(0.06)
+    label = label.astype(object)
+    label[:3] = None
+    responses = si.read(frame_of(table, label), omitted="wrong", not_reached="wrong", form="booklet")
+    expected = filled_by_hand(table, presented, omitted=True, not_reached=True)
+    expected[:3] = table[:3]
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+    assert "the blanks of 3 people whose form is not known" in responses.notes[-1].sentence
+    rng = np.random.default_rng(1)
+    ordered = np.where(np.isnan(table), np.nan, table + rng.integers(0, 3, table.shape))
+    with pytest.raises(OptionError, match="in ordered categories, of which none is wrong"):
+        si.read(frame_of(ordered, label), omitted="wrong", form="booklet")

@@ -1,5 +1,7 @@
 """Cut scores and reliability: against enumeration, integration and simulated truth."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -7,8 +9,10 @@ from scipy.stats import norm
 
 from dense import probabilities
 from drawn import drawn
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
+from spectral_irt import Analysis, ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
+from spectral_irt.analysis.cache import columns_of
 from spectral_irt.errors import OptionError
+from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.scores import reliability as marginal
 from spectral_irt.inference.scores.cut_scores import class_of, cut_columns, decisions
 from spectral_irt.inference.scores.reliability import marginal_reliability, separation
@@ -301,3 +305,42 @@ def test_information_table(calibrated):
     np.testing.assert_allclose(part["information"], np.sum(P * (1 - P), axis=1), atol=1e-12)
     with pytest.raises(OptionError, match=r"abilities, one number per person, not a table of shape \(2, 2\)"):
         fit.calibration_.information(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("categories", [2, 4])
+def test_cut_scores_form_by_form(categories, weighted):
+    """Classes on each of three booklets: counted by hand, and as in an analysis of the people of the form alone."""
+    rng = np.random.default_rng(6)
+    make = simulate.rasch if categories == 2 else partial(simulate.partial_credit, categories=categories)
+    table = make(450, 15, seed=5).responses.to_dense()
+    label = np.array(list("ABC"))[np.arange(450) % 3]
+    sets = {"A": range(10), "B": range(5, 15), "C": [*range(5), *range(10, 15)]}
+    for name, items in sets.items():
+        table[np.ix_(label == name, np.setdiff1d(np.arange(15), items))] = np.nan
+    table[rng.random(table.shape) < 0.02] = np.nan  # people who skip items are on their form, too
+    responses = Responses.from_wide(table, ordered=categories > 2)
+    weights = rng.choice([0.5, 1.5], 450) if weighted else None
+    estimator = SpectralRasch() if categories == 2 else SpectralPartialCredit()
+    fit = estimator.fit(responses, weights=weights)
+    study = fit.analyse(responses, form=label).rescale(500, 100)
+    found = columns_of(study.cuts, [450, 560])
+    scale = study.calibration.scale
+    at = (np.array([450.0, 560.0]) - scale.mean) / scale.unit
+    ability = study.abilities().ability
+    assert found["form"].tolist() == [*[""] * 4, *np.repeat(list("ABC"), 4)]
+    for name in "ABC":
+        rows = found["form"] == name
+        people = label == name
+        classes = np.searchsorted(at, ability[people])
+        np.testing.assert_array_equal(found["n"][rows], [*np.bincount(classes, minlength=3), people.sum()])
+        scores = columns_of(study.scores)
+        on_form = scores["form"] == name
+        lowest = [0.0, *(scores["score"][on_form][scores["ability"][on_form] >= cut].min() for cut in at), np.nan]
+        np.testing.assert_array_equal(found["score"][rows], lowest)
+        alone = Analysis(study.calibration, responses.take_persons(people), population=study._population())
+        if weighted:
+            alone.sampling = Sampling(weights[people])
+        expected = columns_of(alone.cuts, [450, 560])
+        for column in ("share", "accuracy", "consistency", "too_high", "too_low"):
+            np.testing.assert_allclose(found[column][rows], expected[column], atol=1e-9, err_msg=column)

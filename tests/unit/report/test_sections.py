@@ -83,7 +83,8 @@ def test_groups_and_classes(lsat):
         "class": objects("1", "2", "all"),
         "cut": np.array([np.nan, 0.5, np.nan]),
         "ability": np.array([np.nan, 0.5, np.nan]),
-        **{name: np.array([0.5, 0.5, 1.0]) for name in ("n", "share", "accuracy", "consistency")},
+        **{name: np.array([0.5, 0.5, 1.0]) for name in ("n", "share", "accuracy", "consistency", "score")},
+        "form": objects("", "", ""),
     }
     section = people.groups_and_classes(with_tables(only, groups=groups, cuts=cuts))
     means, about, classes = section.content

@@ -131,6 +131,17 @@ def cut_columns(
     }
 
 
+def lowest_scores(form: Form, cuts: Floats, found: Abilities) -> Floats:
+    """Of each class, the lowest raw score on a form that puts a person in it who answered the whole form; NaN for a
+    class that no score reaches, such as the highest one on an easy form."""
+    table = form.abilities(found.method, found.prior)[0]
+    classes = class_of(table, cuts)
+    scores = np.full(len(cuts) + 1, np.nan)
+    for number in np.unique(classes).tolist():
+        scores[number] = float(np.argmax(classes == number))
+    return scores
+
+
 def decisions(
     test: Form,
     responses: Responses,
