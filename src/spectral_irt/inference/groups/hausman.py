@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from spectral_irt.conditional.errors import location_covariance
+from spectral_irt.conditional.errors import centered_covariance, location_covariance
 from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.data import Block, Finding, Responses
@@ -189,7 +189,10 @@ def _score_test(sample: _Sample) -> HausmanTest:
     z = difference / se
     step = layout.mean(W @ np.linalg.solve(W.T @ HW, T))
     location = layout.mean(beta)
-    variance = np.diag(location_covariance(layout, inverse[: len(beta), : len(beta)]))
+    # Errors of difficulties as they are shown, around their mean; the inverse has those around the mean ability.
+    together = np.zeros(layout.n_items, dtype=np.int64)
+    covariance = centered_covariance(layout, inverse[: len(beta), : len(beta)], together)
+    variance = np.diag(location_covariance(layout, covariance))
     what = "difficulties" if layout.binary else "thresholds"
     return HausmanTest(
         statistic=statistic,
