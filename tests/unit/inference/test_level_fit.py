@@ -268,3 +268,31 @@ def test_every_kind_of_ratings_has_a_fit_that_one_is_expected_of(kind):
     study.summary()
     record = study.record()["facets"]
     assert all(record[name]["expected"] == pytest.approx(record[name]["agreement"], abs=0.08) for name in ("rater",))
+
+
+def test_the_fit_that_is_shown_is_the_one_of_which_1_is_expected():
+    """Two ratings a person: conventional mean squares are far below 1, and the terminal shows those given the totals."""
+    responses, *_ = simulated([[k % 6, (k + 1) % 6] for k in range(300)], 2, 4, seed=3)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    raters = study.facet("rater")
+    items = study.tables()["items"]
+    assert raters["infit"].mean() < 0.75
+    text = study.summary(width=140)
+    assert "infit, outfit: 1 expected" in text
+    lines = [line.split() for line in text.splitlines()]
+    for table, label in ((raters, "rater"), (items, "item")):
+        fits = zip(table[label], table["infit_conditional"], table["outfit_conditional"], strict=True)
+        for name, infit, outfit in fits:
+            shown = [f"{infit:.2f}", f"{outfit:.2f}"]
+            rows = [line for line in lines if line[:1] == [str(name)]]
+            assert any(row[k : k + 2] == shown for row in rows for k in range(len(row)))
+
+
+def test_the_bundled_ratings_have_halo_and_it_is_said():
+    """Essays in four domains: a rater's ratings of one essay hang together, and errors of persons allow for it."""
+    responses = si.datasets.load_writing().take_persons(np.arange(60))
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    found = study.record()["facets"]["rater"]
+    assert found["halo"] == pytest.approx(1.67, abs=0.1)
+    warnings = [one for one in study.findings() if one.severity == "warning"]
+    assert any("halo" in one.sentence for one in warnings)
