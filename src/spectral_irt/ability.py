@@ -254,9 +254,12 @@ def _start(run: Run) -> tuple[Floats, Floats, Floats]:
 # positive somewhere. That takes items on both sides and none near: a gap of 4.126 logits (2 asinh(sqrt(1.5)) either
 # way) when there is one item on each side, and a wider one when there are more. There V < 1/2, so that the expected
 # score is within 1 of the number k of items below the gap; and at a root it is within 1/2 of the observed score.
-# Thresholds of an item count as items do. Where they are in reverse order, categories are skipped: w of them stand
-# together in one place, as an item with score w would, to whom everything is w times as near and counts w times.
+# Thresholds of an item that are log 4 apart or more count as items do. Where they are in reverse order, categories are
+# skipped: w of them stand together in one place, as an item with score w would, to whom everything is w times as near
+# and counts w times. Where they are in order, but close, w of them are about 1 + (w - 1) / 4 times as near: by numbers,
+# gaps of 3.29, 2.74, 2.33 and 2.01 logits make two maxima for w of 2 to 5.
 GAP = 4.0
+NEARER = 0.3  # for each further threshold of an item, a little more than that quarter
 MOST_BINS = 60  # logits, a bit of an integer each
 SCAN_STEP = 0.2  # logits between the points at which the equation is looked at
 EQUAL = 1e-9  # of two maxima this close in log-likelihood the lower ability is taken, whatever rounding says
@@ -296,8 +299,8 @@ def beside_a_gap(run: Run) -> Ints:
     slack = 1
     if not layout.binary:
         beta, together = _standing_together(layout, beta)
-        beta = beta * together
-        slack = 2 * together - 1
+        beta = beta * max(together, 1 + NEARER * (layout.widest - 1))
+        slack = 2 * layout.widest - 1
         max_scores = rows.max_scores
         thresholds = layout.of_items(rows.items.astype(np.int64)).astype(np.int32)
         indptr = np.concatenate([[0], np.cumsum(max_scores)])

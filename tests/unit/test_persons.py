@@ -339,3 +339,41 @@ def test_the_same_score_on_all_items_is_the_same_ability_to_the_last_bit(method)
 def test_a_spread_that_is_given_is_kept_beside_a_mean_that_is_not(sd):
     answers = simulate.rasch(50, 8, seed=1).responses
     assert abilities(answers, np.zeros(8), "eap", prior_sd=sd).prior[1] == pytest.approx(sd)
+
+
+def weighted_height(grid, thresholds, score):
+    """log-likelihood of a score plus half the logarithm of the information, of items with these thresholds."""
+    height = score * grid
+    information = np.zeros(len(grid))
+    for own in thresholds:
+        category = np.arange(len(own) + 1)[:, None]
+        log_p = category * grid - np.concatenate([[0.0], np.cumsum(own)])[:, None]
+        total = np.logaddexp.reduce(log_p, axis=0)
+        p = np.exp(log_p - total)
+        height = height - total
+        information += (p * category**2).sum(axis=0) - (p * category).sum(axis=0) ** 2
+    return height + np.log(information) / 2
+
+
+@pytest.mark.parametrize("gap", [1.2, 2.5, 3.8, 4.5, 9.0, 25.0])
+@pytest.mark.parametrize("offsets", [(0.0,), (1.0, -1.0), (2.0, 0.0, -2.0), (-0.5, 0.5), (0.0, 0.1, 0.2, 0.3)])
+@pytest.mark.parametrize("sides", [(1, 1), (2, 1), (1, 3)])
+def test_warm_takes_the_highest_of_all_maxima_of_ordered_items(gap, offsets, sides):
+    """Against a grid: thresholds that are close, or in reverse order, make two maxima where the gap is small."""
+    below, above = sides
+    places = np.concatenate([-gap / 2 - 0.1 * np.arange(below), gap / 2 + 0.1 * np.arange(above)])
+    thresholds = places[:, None] + np.array(offsets)
+    most, n_items = len(offsets), below + above
+    rows = []
+    for score in range(1, most * n_items):
+        row = np.clip(score - most * np.arange(n_items), 0, most)
+        rows.append(row)
+    # Everybody has the categories that there are.
+    rows += [np.full(n_items, category) for category in range(most + 1)]
+    responses = Responses.from_wide(np.array(rows, dtype=float), ordered=most > 1)
+    found = abilities(responses, thresholds.ravel(), "wle").ability
+    grid = np.linspace(-gap / 2 - 8, gap / 2 + 8, 20_001)
+    for score in range(1, most * n_items):
+        height = weighted_height(grid, thresholds, score)
+        best = height.max()
+        assert weighted_height(found[score - 1 : score], thresholds, score)[0] >= best - 1e-7

@@ -271,7 +271,7 @@ def test_every_kind_of_ratings_has_a_fit_that_one_is_expected_of(kind):
 
 
 def test_the_fit_that_is_shown_is_the_one_of_which_1_is_expected():
-    """Two ratings a person: conventional mean squares are far below 1, and the terminal shows those given the totals."""
+    """Two ratings a person: conventional mean squares are far below 1, and those given the totals are shown."""
     responses, *_ = simulated([[k % 6, (k + 1) % 6] for k in range(300)], 2, 4, seed=3)
     study = si.SpectralPartialCredit().fit(responses).analyse(responses)
     raters = study.facet("rater")
