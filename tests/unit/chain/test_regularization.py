@@ -2,13 +2,22 @@
 
 import itertools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dense import dense_pairs, pair_weight
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
-from spectral_irt.chain.prior import IMAGINARY_ITEMS, REACH, prior_precision, renewed_precision
+from spectral_irt.chain.prior import (
+    IMAGINARY_ITEMS,
+    REACH,
+    Regularization,
+    acted,
+    prior_precision,
+    renewed_precision,
+)
+from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral_steps import choose_method
 
@@ -316,3 +325,36 @@ def test_the_note_on_a_prior_says_how_far_it_moves_one_of_few_items(items):
     (note,) = (finding for finding in fit.findings_ if finding.code == "regularization")
     said = float(re.search(r"by about ([\d.]+) logits", note.sentence).group(1))
     assert said == pytest.approx(np.abs(moved).max(), rel=0.1)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_said_of_a_prior_is_counted(ordered):
+    """Items on which it acts, those without a finite estimate of their own, and the one that it moves most."""
+    layout = Thresholds(np.array([2, 2, 3])) if ordered else Thresholds.ones(7)
+    first = np.array([0, 0, 1, 1, 2, 2, 2]) if ordered else np.arange(7)
+    fade = np.array([1.0, 0.0, 0.4]) if ordered else np.ones(7)
+    location = SimpleNamespace(alpha=4.0, fade=fade)
+    prior = SimpleNamespace(layout=layout, location=location, alpha=0.25 if ordered else 0.0)
+    acts = np.array([True, True, True, False, True, False, True])
+    own = np.array([True, False, True, True, True, True, True])
+    low = np.array([3.0, 4.0, 8.0, 9.0, 0.0, 7.0, 20.0])
+    high = np.array([9.0, 8.0, 4.0, 9.0, 5.0, 7.0, 10.0])
+    step = np.array([-0.9, -5.0, 0.3, 3.0, -2.0, 1.0, 0.5])
+    labels = np.array(list("abcdefg"), dtype=object)
+    found = acted(Regularization(kind="neighbors", reason=""), prior, labels, acts, own, step, (low, high))
+    assert (found.alpha, found.sd) == (4.0, 0.5)
+    assert (found.items, found.of) == (5, 7)
+    assert found.alone == 2  # of the second, which says so, and the fifth, without answers of the lower kind
+    assert found.located == (2 if ordered else 0)  # the second item has no prior on its location
+    assert (found.offsets, found.offset_sd) == ((0.25, 2.0) if ordered else (0.0, 0.0))
+    shifts = {}
+    for k in np.flatnonzero(acts & own & (low > 0)):
+        q = high[k] / (low[k] + high[k])
+        # p with step = (p - q) / (p (1 - p)), by looking everywhere
+        grid = np.linspace(1e-6, 1 - 1e-6, 2_000_001)
+        p = grid[np.argmin(np.abs((grid - q) / (grid * (1 - grid)) - step[k]))]
+        shifts[k] = abs(np.log(p / (1 - p)) - np.log(q / (1 - q)))
+    most = max(shifts, key=shifts.get)
+    assert found.shift == pytest.approx(shifts[most], abs=1e-4)
+    name = f"item {labels[first[most]]!r}"
+    assert found.moved == (f"threshold {layout.level[most]} of {name}" if ordered else name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dense_ordered import Enumerated
+from oracle import conditional_point
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior, fading
@@ -291,3 +292,27 @@ def test_a_variance_that_a_series_puts_below_zero_counts_as_none():
     beside = replace(end, point=replace(end.point, own=blocks))
     assert beside.diagonal[5] == 0
     assert beside.diagonal[:5] == pytest.approx(end.diagonal[:5])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shares_and_noise_of_items_count_persons_by_weight(weighted):
+    """Who is expected to pass an item, of those without an extreme score; and squared weights over weights."""
+    rng = np.random.default_rng(6)
+    table = (rng.random((60, 5)) < 0.6).astype(float)
+    table[rng.random((60, 5)) < 0.2] = np.nan
+    weights = rng.choice([0.5, 1.0, 3.0], 60) if weighted else np.ones(60)
+    responses = Responses.from_wide(table)
+    beta = np.linspace(-0.6, 0.6, 5)
+    likelihood = Likelihood(responses, beta, weights=weights if weighted else None)
+    point = likelihood.at(beta)
+    seen = ~np.isnan(table)
+    score = np.nansum(table, axis=1)
+    tells = (score > 0) & (score < seen.sum(axis=1))
+    # The plain scores are what is expected less what was observed.
+    excess, _ = conditional_point(table, [1] * 5, beta, weights)
+    passed = np.nansum(weights[tells, None] * table[tells], axis=0)
+    expected = passed + excess[tells].sum(axis=0)
+    people = (weights[tells, None] * seen[tells]).sum(axis=0)
+    np.testing.assert_allclose(likelihood.share(point), expected / people, atol=2e-3)  # series, for short tests
+    squares = (weights[tells, None] ** 2 * seen[tells]).sum(axis=0)
+    np.testing.assert_allclose(likelihood.noise, squares / people if weighted else 1.0)

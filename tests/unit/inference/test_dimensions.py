@@ -344,3 +344,28 @@ def test_martin_loef_finds_two_abilities():
 def test_martin_loef_bad_input(table, split, error, text):
     with pytest.raises(error, match=text):
         si.martin_loef(np.array(table, dtype=float), split)
+
+
+def test_what_each_person_adds_along_a_direction():
+    """The square of d' (e e' + c c') d without the diagonals, person by person, with c that has the right row sums."""
+    rng = np.random.default_rng(8)
+    seen = (rng.random((40, 6)) < 0.8).astype(float)
+    seen[:, :3] = 1
+    v = seen * rng.uniform(0.05, 0.25, seen.shape)
+    e = seen * rng.normal(size=seen.shape)
+    nothing = np.zeros_like(e)
+    part = pairs.Residuals(e, v, nothing, nothing, seen, np.zeros(40, dtype=int), np.arange(40))
+    c = pairs.rank_one(v, seen)
+    # c_i (sum of the other c) = V_i: after three rounds to a percent.
+    np.testing.assert_allclose(c * (c.sum(axis=1, keepdims=True) - c), v, rtol=0.05)
+    direction = rng.normal(size=6)
+    total = 0.0
+    for one in range(40):
+        added = 0.0
+        for i in range(6):
+            for j in range(6):
+                if i != j:
+                    product = e[one, i] * e[one, j] + c[one, i] * c[one, j]
+                    added += direction[i] * direction[j] * product
+        total += added**2
+    assert pairs.along(part, direction) == pytest.approx(total)

@@ -20,7 +20,9 @@ def kinds():
     v = rng.random(7) + 0.1
     root = rng.normal(size=(7, 7))
     centered, whole = JointErrors.centered(v), JointErrors.dense(root @ root.T)
-    return [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
+    well_known = JointErrors.dense(root @ root.T + 4 * np.eye(7))  # a wrong sign of `own` leaves it positive
+    simple = [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
+    return [*simple, well_known + centered, well_known.scaled(0.7) + JointErrors.independent(np.sqrt(v))]
 
 
 def test_centering_by_hand():
