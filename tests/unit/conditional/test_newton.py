@@ -316,3 +316,34 @@ def test_shares_and_noise_of_items_count_persons_by_weight(weighted):
     np.testing.assert_allclose(likelihood.share(point), expected / people, atol=2e-3)  # series, for short tests
     squares = (weights[tells, None] ** 2 * seen[tells]).sum(axis=0)
     np.testing.assert_allclose(likelihood.noise, squares / people if weighted else 1.0)
+
+
+@pytest.mark.parametrize("n_fixed", [0, 4])
+def test_blocks_and_errors_of_ordered_items_under_a_prior(n_fixed):
+    """Blocks of own information and prior, inverted; and standard errors by the dense sandwich and two shorter ways."""
+    data = simulate.partial_credit(800, 30, categories=3, design="sampled", p=0.5, seed=3)
+    layout = data.responses.thresholds
+    near = LocationPrior(Neighbors(data.responses), 15.0, np.linspace(0, 1, 30))
+    prior = Prior(layout, near, 12.0, np.linspace(1, 0.2, layout.n_entries), False)
+    fixed = layout.item < n_fixed if n_fixed else None
+    found = started(data.responses, data.thresholds, prior=prior, fixed=fixed)
+    penalty = prior @ np.eye(layout.n_entries)
+    for item in range(30):
+        own = layout.of_items(np.array([item]))
+        expected = np.zeros((2, 2))
+        if item >= n_fixed:
+            expected = np.linalg.inv(found.point.own[item] + penalty[np.ix_(own, own)])
+        # Blocks of the prior leave out that the mean of all items moves along, by a thirtieth.
+        np.testing.assert_allclose(found.inverse[item], expected, rtol=0.05, atol=1e-3)
+    covariance = Matrices.of(found).covariance()
+    free = slice(2 * n_fixed, None)
+    dense = np.sqrt(np.diag(covariance))[free]
+    averaging = np.kron(np.eye(30), [0.5, 0.5])
+    of_locations = np.sqrt(np.diag(averaging @ covariance @ averaging.T))[n_fixed:]
+    one, location = standard_errors(found, "one-pass")
+    np.testing.assert_allclose(one[free].mean(), dense.mean(), rtol=0.03)
+    np.testing.assert_allclose(location[n_fixed:].mean(), of_locations.mean(), rtol=0.03)
+    many, location = standard_errors(found, "multiplier")
+    np.testing.assert_allclose(many[free].mean(), dense.mean(), rtol=0.02)
+    np.testing.assert_allclose(many[free], dense, rtol=0.12)
+    np.testing.assert_allclose(location[n_fixed:], of_locations, rtol=0.15)

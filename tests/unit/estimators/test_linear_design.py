@@ -174,13 +174,14 @@ def test_interactions_are_zero_in_sum_and_leave_main_effects_as_they_are_compare
     np.testing.assert_allclose(beta - beta.mean(), free, atol=1e-6)
 
 
-def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one_has_a_value():
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_rater_with_few_ratings_is_drawn_towards_the_others_and_an_extreme_one_has_a_value(side):
     meets = [[0, 1], [1, 2], [0, 2]] * 50 + [[3, 0]] * 2
-    responses, *_ = simulated(meets, 3, 4, seed=5, severity=[0.3, -0.3, 0.0, 6.0])
+    responses, *_ = simulated(meets, 3, 4, seed=5, severity=[0.3, -0.3, 0.0, 6.0 * side])
     estimate, found = fitted(responses)
     rater = found.facet("rater")
     assert rater["status"][3] == "extreme"
-    assert 0.5 < rater["severity"][3] < 4
+    assert 0.5 < side * rater["severity"][3] < 4
     assert rater["se"][3] > 2 * rater["se"][0]
     assert estimate.residual < 0.04
     assert [one for one in estimate.findings if "on 1 of 4 rater severities" in one.sentence]

@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,8 @@ from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralPar
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
-from spectral_irt.inference.groups.dif import DELTA, differential
+from spectral_irt.inference.groups.calibrations import Combination, calibrate_groups, locations_like
+from spectral_irt.inference.groups.dif import DELTA, _pair, differential
 from spectral_irt.inference.groups.dif_details import _unlike
 from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
@@ -438,3 +439,21 @@ def test_thresholds_of_an_item_are_compared_with_their_best_common_value():
     assert np.isnan(statistic[1])
     np.testing.assert_allclose(statistic[2], 0, atol=1e-12)
     assert df.tolist() == [2, 0, 1]
+
+
+def test_what_slopes_explain_is_taken_off_a_contrast_of_two_groups():
+    """shift of one less that of the other, with the errors of both."""
+    difficulty = np.array([[0.1, -0.4, 0.3], [0.5, -0.2, -0.3], [1.0, 0.0, -1.0]])
+    variance = np.array([[0.04, 0.09, 0.01], [0.02, 0.05, 0.03], [0.01, 0.02, 0.06]])
+
+    def combined(coefficients):
+        return Combination(coefficients @ difficulty, np.sqrt(coefficients**2 @ variance), np.full(3, np.inf))
+
+    groups = SimpleNamespace(names=("a", "b", "c"), combined=combined)
+    shifts = SimpleNamespace(shift=np.array([[0.3, 0.2, -0.5], [0.0, 0.1, -0.1], [-0.2, 0.1, 0.1]]), se=variance)
+    plain = _pair(groups, 2, 1, None)
+    np.testing.assert_allclose(plain.value, [0.5, 0.2, -0.7])
+    np.testing.assert_allclose(plain.se, np.sqrt([0.03, 0.07, 0.09]))
+    beyond = _pair(groups, 2, 1, shifts)
+    np.testing.assert_allclose(beyond.value, [0.7, 0.2, -0.9])
+    np.testing.assert_allclose(beyond.se**2, plain.se**2 + variance[2] ** 2 + variance[1] ** 2)
