@@ -23,7 +23,7 @@ REACH = np.log(100)  # logits: the farthest that a hundred answers reach beyond 
 
 
 def least_by_hand(beta, information):
-    """1 over the mean square of what was measured, two imaginary items of spread 1 among it, plus that reach squared."""
+    """1 over the mean square of what was measured, two imaginary items of spread 1 among it, plus that reach^2."""
     numerator, denominator = 2.0, 2.0
     for b, known in zip(beta, information, strict=True):
         share = known / (known + 1)
