@@ -65,7 +65,7 @@ def test_neighbors_are_what_they_say():
     v = np.random.default_rng(1).normal(size=(12, 2))
     np.testing.assert_allclose(v - near.deviation(v), w @ v)
     np.testing.assert_allclose(near.deviation(v[:, 0]), v[:, 0] - w @ v[:, 0])
-    np.testing.assert_allclose(near.own, np.diag(w))
+    np.testing.assert_allclose(near.self_weight, np.diag(w))
     np.testing.assert_allclose(near.dense(), np.eye(12) - w, atol=1e-15)
 
 
@@ -73,7 +73,7 @@ def test_neighbors_of_a_few_items_need_only_their_people():
     near = Neighbors(simulate.rasch(400, 60, design="popularity", n_responses=3000, seed=5).responses)
     chosen = np.arange(60) == near.share.argmax()
     fewer = near.around(chosen)
-    assert sum(matrix.shape[0] for matrix, _ in fewer.rows.map(lambda rows: rows)) < 40
+    assert sum(part.answered.shape[0] for part in fewer.rows.map(lambda rows: rows)) < 40
     v = np.random.default_rng(2).normal(size=60)
     np.testing.assert_allclose(fewer.deviation(v)[chosen], near.deviation(v)[chosen])
     np.testing.assert_allclose(fewer.deviation(chosen * v), near.deviation(chosen * v), atol=1e-14)
