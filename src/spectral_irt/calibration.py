@@ -22,6 +22,7 @@ from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.code_sums import CodeSums, code_sums, counted_from_zero
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
@@ -303,6 +304,32 @@ class Calibration:
             raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")
         return place
 
+    @property
+    def has_codes(self) -> bool:
+        """Whether categories were coded otherwise than 0, 1, ..., so that sums of codes differ from scores."""
+        if self.codes is None:
+            return False
+        return not counted_from_zero(self.codes[self.known], self.layout.max_score[self.known])
+
+    def code_sums(self, place: Ints) -> CodeSums | None:
+        """The sums of codes of every score on the items at these positions; None where a code is not known."""
+        return code_sums(self.codes[place], self.layout.max_score[place])
+
+    def code_columns(self, forms: Sequence[Ints]) -> Columns:
+        """`code_sum` (and `code_sum_high`) of every score on each form, one after the other; nothing where sums of
+        codes are the scores, or a code is not known."""
+        if not self.has_codes:
+            return {}
+        sums = [self.code_sums(place) for place in forms]
+        if any(each is None for each in sums):
+            return {}
+        known = [each for each in sums if each is not None]
+        nothing = np.zeros(0, dtype=np.int64)
+        columns = {"code_sum": np.concatenate([nothing, *(each.low for each in known)])}
+        if any(each.ambiguous for each in known):
+            columns["code_sum_high"] = np.concatenate([nothing, *(each.high for each in known)])
+        return columns
+
     def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
         return Thresholds(self.layout.max_score[place]), self.thresholds[self.layout.of_items(place)]
 
@@ -417,12 +444,15 @@ class Calibration:
 
         `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum likelihood
         estimate, infinite for the lowest and the highest. `items` are those of the form, by default all with a
-        difficulty."""
-        layout, beta = self.form(items)
+        difficulty. Where categories are coded otherwise than 0, 1, ..., `code_sum` is the sum of the codes; where a
+        renumbered category gives one score to several sums, it is the lowest and `code_sum_high` the highest."""
+        place = self.form_positions(items)
+        layout, beta = self.thresholds_of(place)
         ability, se = score_abilities(beta, layout)
         ability_ml, se_ml = score_abilities(beta, layout, warm=False)
         scores = np.arange(len(ability))
-        columns = {"score": scores, "ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
+        columns = {"score": scores, **self.code_columns([place])}
+        columns |= {"ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
         return make_table(columns, self.frame_kind)
 
     def save(self, folder: str | Path) -> Path:

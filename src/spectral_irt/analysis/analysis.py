@@ -452,7 +452,7 @@ class Analysis(AnalysisOfRatings):
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes]
         if parts.scores and not self.facets:  # what a total score stands for depends on who rated
-            found += [*self._booklets().findings(self.responses), *self.forms().findings]
+            found += [*self._booklets().findings(self.responses), *self.forms().findings, *self._code_findings()]
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +91,8 @@ class Parts:
         The population that each person is from, where there are several.
     scores : bool
         Tables from raw score to ability, and unexpected answers: where persons are written.
-    cuts, cut_raw : tuple of float, bool
-        Where people are divided into classes, on the scale of report, or in raw scores.
+    cuts, cut_raw : tuple of float, bool or "codes"
+        Where people are divided into classes, on the scale of report, in raw scores, or in sums of codes.
     covariates : optional
         Properties of items, for `Analysis.item_covariates`.
     notes : tuple of Finding
@@ -113,7 +113,7 @@ class Parts:
     scores: bool = False
     described: Mapping[str, Any] = field(default_factory=dict)
     cuts: tuple[float, ...] = ()
-    cut_raw: bool = False
+    cut_raw: bool | Literal["codes"] = False
     covariates: Any = None
     notes: tuple[Finding, ...] = ()
 

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.booklets import Booklets, booklets_of
+from spectral_irt.data.code_sums import code_findings, person_code_sums
 from spectral_irt.data.labels import column_of
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import Finding, OptionError, check_option
 from spectral_irt.inference.facets import fair_average, subset_of_persons
 from spectral_irt.inference.fit.halo import Halo, halo_of_facet
 from spectral_irt.inference.groups.grouping import group_columns
@@ -241,13 +242,33 @@ class AnalysisOfPeople:
         """
         found, fit = self.abilities(method), self._person_fit(self._estimate(method))
         columns: Columns = {"person": self.responses.persons, "n": found.n, "score": found.score}
+        columns |= self._code_sums()
         if not self._layout.binary:  # the highest score that each person could have
             columns["max_score"] = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
-        columns |= {"ability": found.ability, "se": found.se, "extreme": found.extreme}
+        columns |= {"ability": found.ability, "se": found.se, **self._from_0_to_100(found.ability)}
+        columns |= {"extreme": found.extreme}
         columns |= {"infit": fit.infit, "outfit": fit.outfit, "infit_z": fit.infit_z, "outfit_z": fit.outfit_z}
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
         return with_measures(columns, "ability", self.calibration.scale) | self._about_persons()
+
+    @once
+    def _code_sums(self) -> Columns:
+        """`code_sum`, the sum of each person's responses in the codes of the data; nothing where it is the score."""
+        if self.facets or not self.calibration.has_codes:
+            return {}
+        codes = np.where(self.calibration.known[:, None], self.calibration.codes, np.nan)
+        sums = self.responses.entries.gather(person_code_sums, self._layout, codes)
+        return {"code_sum": sums.astype(np.int64)}
+
+    def _from_0_to_100(self, ability: Floats) -> Columns:
+        """`measure_100` of ordered responses: 100 (ability - lowest) / (highest - lowest), of the abilities by Warm's
+        likelihood that go with the lowest and the highest score on all items."""
+        test = Form(self.calibration.thresholds, self._layout)
+        if self.facets or self._layout.binary or not len(test.known):
+            return {}
+        lowest, highest = test.ends()
+        return {"measure_100": 100 * (ability - lowest) / (highest - lowest)}
 
     def _about_persons(self) -> Columns:
         """The columns about people that were read (sex, class); one that is called like a result is `given_` that."""
@@ -367,6 +388,11 @@ class AnalysisOfPeople:
     def scores(self) -> Columns:
         """From raw score to ability on every form, as a table: `form, n_items, score, ability, se, n, percentile`.
 
+        Of ordered responses `measure_100` is the ability from 0 to 100: 100 (ability - lowest) / (highest - lowest),
+        over the scores on all items. Where categories are coded otherwise than 0, 1, ..., `code_sum` is the score as a
+        sum of codes (10 to 50); where a category that nobody used was renumbered, the lowest such sum, and
+        `code_sum_high` the highest.
+
         Forms are those that `form=` of the analysis names, or sets of items that at least ten people answered;
         `study.forms()` has them. `n` people who answered the whole form have the score, and `percentile` is 100 times
         the share of those with a lower one and half of the share with the same (the mid-percentile). `measure` and
@@ -375,8 +401,25 @@ class AnalysisOfPeople:
         """
         self._tell("tables of scores")
         test = Form(self.calibration.thresholds, self._layout)
-        found = score_columns(test, self.forms(), self.abilities(), self.weights)
-        return with_measures(found, "ability", self.calibration.scale)
+        forms = self.forms()
+        found = score_columns(test, forms, self.abilities(), self.weights)
+        codes = self.calibration.code_columns(forms.items)
+        columns: Columns = {}
+        for name, values in found.items():
+            columns[name] = values
+            if name == "score":
+                columns |= codes
+            elif name == "se":
+                columns |= self._from_0_to_100(found["ability"])
+        return with_measures(columns, "ability", self.calibration.scale)
+
+    def _code_findings(self) -> tuple[Finding, ...]:
+        """What is odd about the raw scores as coded, of the form that most items are on."""
+        forms, made = self.forms().items, self.calibration
+        if not forms or not made.has_codes:
+            return ()
+        items = max(forms, key=len)
+        return code_findings(made.labels[items], made.codes[items], made.layout.max_score[items])
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
@@ -505,7 +548,7 @@ class AnalysisOfPeople:
         return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.sampling)
 
     @tabled
-    def cuts(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
+    def cuts(self, cuts: Sequence[float], *, raw: bool | Literal["codes"] = False) -> Columns:
         """People in classes: how many are in each, with accuracy and consistency, as a table.
 
         `class, cut, ability, se, n, share, accuracy, consistency, too_high, too_low, form, score`; see
@@ -517,11 +560,13 @@ class AnalysisOfPeople:
         ----------
         cuts : sequence of numbers
             On the scale of report (logits where there is none). A person at the cut is above it.
-        raw : bool
-            The cuts are raw scores on the whole test, each standing for the ability that `scores()` gives it.
+        raw : bool or "codes"
+            The cuts are raw scores on the whole test, each standing for the ability that `scores()` gives it; "codes":
+            sums of the responses as coded, `code_sum` there.
         """
         test, scale, found = Form(self.calibration.thresholds, self._layout), self.calibration.scale, self.abilities()
-        at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
+        sums = self.calibration.code_sums if raw == "codes" else None
+        at, given = raw_cuts(cuts, test, self.forms(), found, sums) if raw else scale_cuts(cuts, test, scale)
         tables = self._classes(at)
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         named = np.tile(np.concatenate([[np.nan], given, [np.nan]]), len(tables))

@@ -77,11 +77,14 @@ def _ranking(text: str) -> tuple[int, str]:
     return _counts("--rank", "10 or 10:lower", top)[0], by or "difficulty"
 
 
-def _cuts(text: str) -> tuple[tuple[float, ...], bool]:
+def _cuts(text: str) -> tuple[tuple[float, ...], bool | Literal["codes"]]:
+    """The cuts, and whether they are raw scores, or sums of codes."""
+    kinds: dict[str, bool | Literal["codes"]] = {"raw": True, "codes": "codes"}
+    name, colon, numbers = text.rpartition(":")
     try:
-        return tuple(map(float, text.removeprefix("raw:").split(","))), text.startswith("raw:")
-    except ValueError:
-        raise OptionError(f"--cut is {text!r}; it is numbers, as in --cut 450,550 or raw:20,25.") from None
+        return tuple(map(float, numbers.split(","))), kinds[name] if colon else False
+    except (KeyError, ValueError):
+        raise OptionError(f"--cut is {text!r}; it is numbers, as in --cut 450,550, raw:20,25 or codes:30,35.") from None
 
 
 def _groupings(texts: list[str]) -> dict[str, tuple[float, ...]]:
@@ -270,10 +273,11 @@ class Results(Abilities):
         "Table with a row for each person, for columns about persons that the responses lack.",
         parse=with_sheet,
     )
-    cut: tuple[tuple[float, ...], bool] = people(
-        "[raw:]NUMBER,...",
+    cut: tuple[tuple[float, ...], bool | Literal["codes"]] = people(
+        "[raw:|codes:]NUMBER,...",
         "Classify persons at these points of the --scale (or in logits), such as 450,550, or at raw scores on the "
-        "whole test, raw:20,25. Writes cuts.csv, with accuracy and consistency.",
+        "whole test, raw:20,25, or codes:30,35 as sums of the codes in the data. "
+        "Writes cuts.csv, with accuracy and consistency.",
         default=((), False),
         parse=_cuts,
     )

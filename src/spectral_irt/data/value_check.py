@@ -185,6 +185,10 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
     every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
     sentence = f"{where}, which is {_expected(check.scoring)} ({every})."
+    if check.scoring.expects_01 and not is_broken:
+        missing = codes_among_categories(kinds)
+        if missing:
+            return sentence + _of_ordered_with_codes(missing)
     codes = [kind for kind in kinds if kind in SUSPECTS]
     if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
         codes = [code for code in codes if not _is_number(code)]
@@ -196,7 +200,7 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
         few = n_columns and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= n_columns)
         how_to = _of_fractions(kinds) if is_broken else _of_many_numbers(kinds) or _how_to(check.scoring)
         if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
-            how_to = f" If these are points, fit `SpectralPartialCredit`.{how_to}"
+            how_to = f" If these are ordered categories or points, fit `SpectralPartialCredit`.{how_to}"
         sentence += _of_words(kinds, how_to) if check.scoring.expects_01 and not few else how_to
         names = sorted({str(column) for column in check.columns} - families.members)
         sentence += families.advice
@@ -207,6 +211,32 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
         elif few and names:
             sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
     return sentence
+
+
+def codes_among_categories(kinds: list[str]) -> list[str]:
+    """Of numbers that look like ordered categories (2 to 10) with codes for missing answers, those codes.
+
+    >>> codes_among_categories(["2", "99", "3", "5", "-9"]), codes_among_categories(["2", "9", "8"])
+    (['99', '-9'], [])
+    """
+    categories = [kind for kind in kinds if kind in POINTS - SUSPECTS]
+    codes = [kind for kind in kinds if kind in SUSPECTS and kind not in categories]
+    if len(categories) < 2 or len(categories) + len(codes) < len(kinds):
+        return []
+    highest = max(map(int, categories))
+    # A number just above the others may be a category: 9 after 8.
+    apart = [not _is_number(code) or not 0 <= _number(code) <= highest + 1 for code in codes]
+    return codes if all(apart) else []
+
+
+def _of_ordered_with_codes(codes: list[str]) -> str:
+    mean = "means" if len(codes) == 1 else "mean"
+    option = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
+    return (
+        f" If {' and '.join(codes)} {mean} 'not answered', say {option}: the other numbers look like ordered "
+        "categories, for `SpectralPartialCredit`. If they are options of multiple choice, say which are correct with "
+        "`key`."
+    )
 
 
 def _of_fractions(kinds: list[str]) -> str:

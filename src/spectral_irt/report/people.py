@@ -96,9 +96,11 @@ def _abilities(data: ReportData, persons: Columns) -> Table:
 
 SCORES = (
     Column("score", "Score", 0),
+    Column("code_sum", "Raw score as coded", 0),
     Column("form", "Form"),
     Column("ability", "Ability", 2),
     Column("se", "s.e.", 2),
+    Column("measure_100", "0 to 100", 1),
     Column("measure", "Measure", 1),
     Column("measure_se", "s.e. of measure", 1),
     Column("n", "People", 0),
@@ -120,6 +122,8 @@ def _side_by_side(values: Columns, scale: bool) -> tuple[tuple[Column, ...], Col
         if scale
         else [("ability", "Ability", 2), ("se", "s.e.", 2)]
     )
+    if "code_sum" in values:
+        shown.insert(0, ("code_sum", "as coded", 0))
     for k, name in enumerate(names):
         rows = values["form"] == name
         for source, head, digits in [*shown, ("percentile", "%ile", 1)]:
@@ -151,20 +155,48 @@ def scores(data: ReportData) -> Section:
             raise OptionError(f"There is no form that many people answered, and {why}.")
         said = data.words(f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty.")
         ability, se = score_abilities(beta, layout)
-        values = {"score": np.arange(len(ability)), "ability": ability, "se": se}
+        place = on_scale(data.study.calibration)
+        values = {"score": np.arange(len(ability)), **data.study.calibration.code_columns([place])}
+        values |= {"ability": ability, "se": se, **data.study._from_0_to_100(ability)}
         if not data.scale.is_logits:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
+    said += _about_codes(values)
     caption = data.words("From score to ability")
     forms = len(set(values["form"].tolist())) if "form" in values else 1
+    score_columns: tuple[Column, ...] = SCORES
+    if "code_sum_high" in values and forms == 1:
+        values = values | {"code_sum": _in_words(values["code_sum"], values["code_sum_high"])}
+        score_columns = tuple(replace(each, digits=None) if each.name == "code_sum" else each for each in SCORES)
     if 1 < forms <= SIDE_BY_SIDE:
         columns, values = _side_by_side(values, not data.scale.is_logits)
         table = DataTable("scores", caption, data.heads(columns), values, noun="scores")
     else:
-        table = DataTable("scores", caption, data.heads(SCORES), values, filters=("form",), noun="scores")
+        table = DataTable("scores", caption, data.heads(score_columns), values, filters=("form",), noun="scores")
     if table.n_rows <= LONG:
         return Section((Text(said), table))
     return Section((Text(f"{said} The table is in the appendix."),), (table,))
+
+
+def _about_codes(values: Columns) -> str:
+    """What the columns of sums of codes, and from 0 to 100, mean."""
+    said = ""
+    if "code_sum" in values:
+        said += " The raw score as coded is the sum of the responses with the codes that they have in the data"
+        said += ", items that were turned round as turned; the score counts every item from 0."
+    if "code_sum_high" in values:
+        said += " Categories that nobody used were renumbered, so that a score can go with several sums."
+    if "measure_100" in values:
+        said += " From 0 to 100: 100 (measure - lowest) / (highest - lowest), over the scores on all items."
+    return said
+
+
+def _in_words(low: Any, high: Any) -> Any:
+    """The sums of codes of each score: one, or from one to another."""
+    return np.array(
+        [str(a) if a == b else f"{a} {'or' if b == a + 1 else 'to'} {b}" for a, b in zip(low, high, strict=True)],
+        dtype=object,
+    )
 
 
 def groups_and_classes(data: ReportData) -> Section:

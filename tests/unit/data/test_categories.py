@@ -178,6 +178,18 @@ def test_a_fraction_is_named_before_whole_numbers(tmp_path, text, place, remedy)
         assert words in for_shell(str(caught.value))
 
 
+def test_codes_for_missing_answers_among_ordered_ones_are_named_first(tmp_path):
+    """Answers 1 to 5 with 99: not a question of right and wrong."""
+    rows = "\n".join(["1,5,3", "2,99,4", "3,1,2", "4,4,5", "5,2,99"])
+    with pytest.raises(ResponseValueError) as caught:
+        read_text(tmp_path, f"a,b,c\n{rows}\n")
+    said = for_shell(str(caught.value))
+    order = [said.index(option) for option in ("--missing 99", "--model pcm", "--key")]
+    assert order == sorted(order)
+    assert value_check.codes_among_categories(["2", "3", "4", "9"]) == ["9"]  # 9 after 4 is no category
+    assert not value_check.codes_among_categories(["2", "3", "8", "9"])
+
+
 def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     """Not every value: there may be millions."""
     looked, is_fraction = [], value_check.is_fraction

@@ -22,6 +22,7 @@ from spectral_irt.ability import cached_runs, score_cumulants
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.code_sums import CodeSums
 from spectral_irt.errors import OptionError
 from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, settle
 from spectral_irt.persons.test_form import Form, Forms
@@ -61,8 +62,15 @@ def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats,
     return at, given
 
 
-def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
-    """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing."""
+def raw_cuts(
+    cuts: Sequence[float],
+    test: Form,
+    forms: Forms,
+    found: Abilities,
+    sums: Callable[[Ints], CodeSums | None] | None = None,
+) -> tuple[Floats, Floats]:
+    """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing. With
+    `sums`, those of the codes of some items, cuts are such sums."""
     given = _increasing(cuts)
     lengths = [len(items) for items in forms.items]
     whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == len(test.known)]
@@ -74,17 +82,35 @@ def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) 
         )
     items = forms.items[whole[0]]
     highest = test.take(items).max_score
-    for cut in given.tolist():
+    scores = given if sums is None else _scores_of_sums(given, sums(items))
+    for cut in scores.tolist():
         if cut != int(cut) or not 1 <= cut <= highest:
             raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {highest:,}, which the form has.")
     table = test.take(items).abilities(found.method, found.prior)[0]
-    at = table[given.astype(np.int64)]
+    at = table[scores.astype(np.int64)]
     if not np.isfinite(at).all():
         raise OptionError(
             f"the highest score ({highest:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
             "`ability='wle'`."
         )
     return at, given
+
+
+def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
+    """The scores of sums of codes; an error where a sum has no score, or several."""
+    if sums is None:
+        raise OptionError("the codes of some categories are not known, so that cuts cannot be sums of codes.")
+    scores = []
+    for cut in given.tolist():
+        score = sums.score_of(int(cut)) if cut == int(cut) else None
+        if score is None or score == 0:
+            several = (sums.low <= cut) & (cut <= sums.high)
+            why = "may have several scores, since a category that nobody used was renumbered"
+            if several.sum() < 2:
+                why = f"is none from {sums.low[1]:,} to {sums.high[-1]:,}, or cannot be reached"
+            raise OptionError(f"the cut {cut:g} as a sum of codes {why}. Give it as a raw score: `raw=True`.")
+        scores.append(score)
+    return np.array(scores, dtype=np.float64)
 
 
 def _increasing(cuts: Sequence[float]) -> Floats:
