@@ -18,11 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.chain.operator import as_columns
 from spectral_irt.conditional.exact import padded
 from spectral_irt.conditional.information import PatternRows, Point, SharedRows, balanced, by_blocks, from_levels
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
@@ -40,21 +41,25 @@ LINEAR_DESIGN = "linear design"  # how it begins where thresholds are A eta, and
 CLOSE = 0.04  # steps end when the next would move no threshold by more than this many standard errors ...
 CLOSER = 1e-4  # ... or where the likelihood is fine: there nobody waits for it
 MAX_EVALUATIONS = 30
-RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, until it changes by no more than 5%
-SETTLING = 10  # evaluations after which it stays as it is
-STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
-LONGEST = 2.0  # logits that a threshold may move at once: one with few answers may point much too far
-SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
-ROUGHLY = 0.05  # where several steps are taken, and each mends what the last one left
+RENEWALS = 8  # of the prior's precision in one evaluation ...
+STEADY_PRIOR = 0.05  # ... until it changes by no more than 5%
+RENEWING_EVALUATIONS = 10  # after which the precision stays as it is
+USUAL_SHARE = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
+LONGEST_STEP = 2.0  # logits that a threshold may move at once: one with few responses may point much too far
+SHORTEST_STEP = 2.0**-30  # logits: of a step that is halved no more
+SOLVED = 1e-3  # relative residual of each linear system ...
+ROUGHLY_SOLVED = 0.05  # ... where several steps are taken, and each mends what the last one left
+MAX_ITERATIONS = 1000  # of conjugate gradients
 CERTAIN = 1e12  # information on a threshold that is given
 DENSE_PARAMETERS = 2000  # of a design: up to here its systems are solved directly
 SLOW = 5  # evaluations after which steps are accelerated: few items of many categories, where the matrix is rough
-SHORTEST = 2.0**-30  # logits: of a step that is halved no more
 ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
-FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the answers
+GROWN_GAIN = 2.0  # a step went too far where what is left to gain has grown by this factor
+FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the responses
 MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
-QUICK_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
-ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
+QUICK_ANSWERS = 100_000  # up to so many responses accuracy costs nothing to speak of
+SERIES_SHIFT = 0.01  # standard errors by which series may move a threshold ...
+FINE_SERIES_SHIFT = 1e-4  # ... where there are few responses
 
 
 class Likelihood:
@@ -77,41 +82,48 @@ class Likelihood:
         shared: SharedSets | None = None,
         fine: bool = False,
     ) -> None:
-        self.responses, self.layout, self.weights = responses, responses.thresholds, weights
+        self.responses = responses
+        self.layout = responses.thresholds
+        self.weights = weights
         self.shared = shared
-        single = responses if shared is None else shared.rest
-        few = single is None or single.n_responses <= QUICK_ANSWERS
+        not_shared = responses if shared is None else shared.rest
+        few = not_shared is None or not_shared.n_responses <= QUICK_ANSWERS
         self.fine = few or fine
-        allowed = FINER if self.fine else ALLOWED
+        allowed_shift = FINE_SERIES_SHIFT if self.fine else SERIES_SHIFT
         if shared is not None:
             self.rows = responses.engine.hold([SharedRows(shared.sets, shared.n_items)])
-        if single is not None and self.layout.binary:
+        if not_shared is not None and self.layout.binary:
             from spectral_irt.conditional.series_binary import prepare_people  # people on shared sets do without
 
-            rows = prepare_people(single, beta, allowed, weights)
+            rows = prepare_people(not_shared, beta, allowed_shift, weights)
             self.rows = rows if shared is None else self.rows.with_more(rows)
-        elif single is not None:
-            self._prepare_ordered(beta, allowed, few)
+        elif not_shared is not None:
+            self._prepare_ordered(beta, allowed_shift, few)
 
-    def _prepare_ordered(self, beta: Floats, allowed: float, few: bool) -> None:
+    def _prepare_ordered(self, beta: Floats, allowed_shift: float, few: bool) -> None:
         """People with much information share tables of the items; where few meet an item they have their own series."""
         from spectral_irt.conditional import series_tables  # right and wrong answers do without
 
-        responses, n, facets = self.responses, self.layout.n_items, self.responses.facets
+        responses = self.responses
+        facets = responses.facets
+        n_items = self.layout.n_items
         self.passed = passed_counts(responses, self.weights)
-        many = responses.n_responses > FEW_PEOPLE * n and (facets is None or n <= MANY_COMBINATIONS)
-        if few or many:
-            self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed, self.weights)
+        tables_fit = facets is None or n_items <= MANY_COMBINATIONS
+        if few or (tables_fit and responses.n_responses > FEW_PEOPLE * n_items):
+            self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed_shift, self.weights)
         else:
-            each = responses.n_responses / (n if facets is None else len(facets.items))
-            least = float((np.sqrt(each / 0.18) * series_tables.SERIES_ERROR / allowed) ** (1 / 3))
+            if facets is not None:
+                n_items = len(facets.items)
+            people_of_item = responses.n_responses / n_items
+            least = float((np.sqrt(people_of_item / 0.18) * series_tables.SERIES_ERROR / allowed_shift) ** (1 / 3))
             self.rows = responses.entries.prepare(PatternRows.of_block, self.layout, least, persons=(self.weights,))
 
     def at(self, beta: Floats) -> Point:
         """The likelihood there; the memory of the last point is used again."""
         if self.point is not None and np.array_equal(self.point.beta, beta):
             return self.point
-        self.point, layout = None, self.layout
+        self.point = None  # its memory is free before the next is made
+        layout = self.layout
         if layout.binary and not self.people:
             rows, (gradient, degree, square) = self.rows.map_and_sum(methodcaller("evaluated", beta))
             point = Point(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
@@ -125,7 +137,8 @@ class Likelihood:
             from spectral_irt.conditional.series_tables import point_at
 
             point = point_at(self.tables, self.rows, beta, self.passed)
-        self.rows, self.point = point.rows, point
+        self.rows = point.rows
+        self.point = point
         return point
 
     @cached_property
@@ -164,15 +177,18 @@ def _passed_last(block: Block, weight: Floats | None, layout: Thresholds) -> Flo
     informative = rows_of(block, layout).informative
     if weight is not None:
         return onto_items(block.halves(layout.n_entries)[0], informative * weight)
-    few = block.take(np.flatnonzero(~informative))
-    return np.bincount(few.items[few.right()], minlength=layout.n_entries).astype(np.float64)
+    extreme = block.take(np.flatnonzero(~informative))
+    return np.bincount(extreme.items[extreme.right()], minlength=layout.n_entries).astype(np.float64)
 
 
 def _weights_of_items(block: Block, weight: Floats | None, layout: Thresholds) -> tuple[Floats, ...]:
-    rows, passed = rows_of(block, layout), block.halves(layout.n_entries)[0]
-    each: Floats = np.where(rows.informative, 1.0 if weight is None else weight, 0.0)
-    met = csr(rows.indptr.astype(np.int32), np.asarray(rows.items), shared_ones(len(rows.items)), layout.n_items)
-    return onto_items(met, each), onto_items(met, each**2), onto_items(passed, each)
+    rows = rows_of(block, layout)
+    passed = block.halves(layout.n_entries)[0]
+    if weight is None:
+        weight = np.ones(rows.n_persons)
+    weight = np.where(rows.informative, weight, 0.0)
+    answered = csr(rows.indptr.astype(np.int32), np.asarray(rows.items), shared_ones(len(rows.items)), layout.n_items)
+    return onto_items(answered, weight), onto_items(answered, weight**2), onto_items(passed, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +197,8 @@ class Newton:
 
     `eta` are the parameters, beta = A eta, with the `design` A, or the thresholds themselves; `fixed` ones are given.
     `point` is the likelihood at the last evaluation, a step before `beta`. `floating` says which thresholds are
-    linked without a fixed one among them, each part with a mean of its own, or -1. With a design, `levels` are the
-    directions, orthonormal, that move all thresholds of a part alike (`unidentified`), and `ridge` is a prior on its
+    linked without a fixed one among them, each part with a mean of its own, or -1. With a design, `open_directions` are
+    those, orthonormal, that move all thresholds of a part alike (`unidentified`), and `ridge` is a prior on its
     parameters. `noise` is what squared scores are to the information under the model (`Likelihood.noise`), `move` how
     far, in standard errors, another step would have moved the parameter that moves most."""
 
@@ -193,7 +209,7 @@ class Newton:
     prior: Prior | None
     fixed: Mask | None
     floating: Ints
-    levels: Any = None
+    open_directions: Any = None
     ridge: Ridge | None = None
     noise: Floats | float = 1.0
     evaluations: int = 0
@@ -203,12 +219,26 @@ class Newton:
     def diagonal(self) -> Floats:
         """Of Newton's matrix, about; 0 for fixed parameters."""
         if self.design is None:
-            blocks = self.point.own + (self.prior.within() if self.prior else 0.0)
             # A series may put a probability that is next to 0 or 1 just beyond it, and a variance just below zero.
-            diagonal = np.maximum(from_levels(self.point.layout, np.einsum("ikk->ik", blocks)), 0)
+            diagonal = np.maximum(from_levels(self.point.layout, np.einsum("ikk->ik", self._item_blocks)), 0)
         else:
-            diagonal = np.maximum(self.matrix.diagonal(), 0) + (self.ridge.precision if self.ridge else 0.0)
-        return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)
+            diagonal = np.maximum(self.matrix.diagonal(), 0) + self._ridge_precision
+        if self.fixed is None:
+            return diagonal
+        return np.where(self.fixed, 0.0, diagonal)
+
+    @property
+    def _ridge_precision(self) -> Floats | float:
+        if self.ridge is None:
+            return 0.0
+        return self.ridge.precision
+
+    @cached_property
+    def _item_blocks(self) -> Floats:
+        """The items' blocks of Newton's matrix, where thresholds are the parameters."""
+        if self.prior is None:
+            return self.point.own
+        return self.point.own + self.prior.within()
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
@@ -217,14 +247,20 @@ class Newton:
         return self.point.of_parameters(self.design)
 
     def dense_inverse(self, matrix: Floats | None = None) -> Floats:
-        """Of A' H A, or of this information of the parameters, and the prior: 0 for fixed ones, and along `levels`."""
-        matrix = self.matrix.toarray() if matrix is None else matrix
+        """Of A' H A, or of this information of the parameters, and the prior: 0 for fixed ones, and along
+        `open_directions`."""
+        if matrix is None:
+            matrix = self.matrix.toarray()
         if self.ridge:
             matrix = matrix + self.ridge @ np.eye(len(matrix))
-        free = np.arange(len(matrix)) if self.fixed is None else np.flatnonzero(~self.fixed)
-        own, levels, inverse = matrix[np.ix_(free, free)], self.levels[free], np.zeros_like(matrix)
-        c = np.trace(own) / max(len(own), 1) or 1.0
-        inverse[np.ix_(free, free)] = np.linalg.inv(own + c * levels @ levels.T) - levels @ levels.T / c
+        free = np.arange(len(matrix))
+        if self.fixed is not None:
+            free = np.flatnonzero(~self.fixed)
+        of_free = matrix[np.ix_(free, free)]
+        u = self.open_directions[free]
+        c = np.trace(of_free) / max(len(of_free), 1) or 1.0
+        inverse = np.zeros_like(matrix)
+        inverse[np.ix_(free, free)] = np.linalg.inv(of_free + c * u @ u.T) - u @ u.T / c
         return inverse
 
     @cached_property
@@ -239,7 +275,7 @@ class Newton:
             return np.maximum(self.matrix.diagonal(), 0)
         variance = np.diag(self._dense_inverse)
         total = np.divide(1.0, variance, out=np.zeros(len(variance)), where=variance > 0)
-        return np.maximum(total - (self.ridge.precision if self.ridge else 0.0), 0)
+        return np.maximum(total - self._ridge_precision, 0)
 
     @cached_property
     def inverse(self) -> Floats:
@@ -247,19 +283,24 @@ class Newton:
         layout = self.point.layout
         if layout.binary:
             return np.divide(1.0, self.diagonal, out=np.zeros(len(self.beta)), where=self.diagonal > 0)[:, None, None]
-        mine = np.ones(layout.n_entries) if self.fixed is None else (~self.fixed).astype(np.float64)
-        free = layout.table(mine, 0.0)
-        both = free[:, :, None] * free[:, None, :]
-        blocks = self.point.own + (self.prior.within() if self.prior else 0.0)
+        free_thresholds = np.ones(layout.n_entries)
+        if self.fixed is not None:
+            free_thresholds = (~self.fixed).astype(np.float64)
+        free = layout.table(free_thresholds, 0.0)
+        both_free = free[:, :, None] * free[:, None, :]
+        blocks = self._item_blocks
         size = np.einsum("ikk->ik", blocks)
-        nothing = (free == 0) | (size <= 0)
-        ridge = np.where(nothing, 1.0, 1e-10 * size)
-        inverse = np.linalg.inv(blocks * both + ridge[:, :, None] * np.eye(layout.widest))
-        return inverse * both * ~(nothing[:, :, None] | nothing[:, None, :])
+        empty = (free == 0) | (size <= 0)
+        ridge = np.where(empty, 1.0, 1e-10 * size)  # a block that is all but singular stays invertible
+        inverse = np.linalg.inv(blocks * both_free + ridge[:, :, None] * np.eye(layout.widest))
+        return inverse * both_free * ~(empty[:, :, None] | empty[:, None, :])
 
     def __matmul__(self, v: Floats) -> Floats:
         """Newton's matrix times v, which is 0 on fixed parameters; one vector, or the columns of a matrix."""
-        image = self.point @ v if self.design is None else self.matrix @ v
+        if self.design is None:
+            image = self.point @ v
+        else:
+            image = self.matrix @ v
         if self.prior:
             image += self.prior @ v
         if self.ridge:
@@ -270,7 +311,10 @@ class Newton:
 
     def pull(self) -> Floats:
         """The derivative of the penalized log-likelihood by the parameters, with its sign turned; 0 for fixed ones."""
-        pull = self.point.gradient.copy() if self.design is None else self.design.T @ self.point.gradient
+        if self.design is None:
+            pull = self.point.gradient.copy()
+        else:
+            pull = self.design.T @ self.point.gradient
         if self.prior:
             pull -= self.prior @ self.point.beta
         if self.ridge:
@@ -284,7 +328,7 @@ class Newton:
         if self.design is None:
             return by_blocks(self.point.layout, self.inverse, b)
         scale = np.divide(1.0, self.diagonal, out=np.zeros(len(b)), where=self.diagonal > 0)
-        return (scale if b.ndim == 1 else scale[:, None]) * b
+        return as_columns(scale, b) * b
 
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
         """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored."""
@@ -302,21 +346,25 @@ class Newton:
         return float(np.abs(thresholds).max(initial=0.0))
 
     def limited(self, step: Floats) -> Floats:
-        """A step of which no parameter moves a threshold by more than `LONGEST`, and that moves no part as a whole. A
-        step that moves no threshold so far stays as it is, whatever the unit of a parameter."""
-        if self.moved(step) <= LONGEST:
+        """A step of which no parameter moves a threshold by more than `LONGEST_STEP`, and that moves no part as a
+        whole. A step that moves no threshold so far stays as it is, whatever the unit of a parameter."""
+        if self.moved(step) <= LONGEST_STEP:
             return step
         if self.design is None:
-            return self.leveled(np.clip(step, -LONGEST, LONGEST))
+            return self.leveled(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
         reach = np.abs(self.design).max(axis=0).toarray().ravel()  # one row, or a vector, by the version of scipy
-        bound = np.divide(LONGEST, reach, out=np.zeros(len(step)), where=reach > 0)
+        bound = np.divide(LONGEST_STEP, reach, out=np.zeros(len(step)), where=reach > 0)
         return self.leveled(np.clip(step, -bound, bound))
 
     def leveled(self, v: Floats) -> Floats:
         """v without what moves all thresholds of a floating part alike; one vector, or the columns of a matrix."""
         if self.design is None:
             return centered_within(v, self.floating)
-        return v - self.levels @ (self.levels.T @ v)
+        return v - self.open_directions @ (self.open_directions.T @ v)
+
+    def largest_derivative(self) -> float:
+        """Of the penalized log-likelihood by a parameter, along directions that are not open."""
+        return float(np.abs(self.leveled(self.pull())).max())
 
 
 def centered_within(v: Floats, floating: Ints) -> Floats:
@@ -334,8 +382,8 @@ def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
     """The eta for which A eta is nearest to these thresholds."""
     from scipy.sparse.linalg import lsqr
 
-    found: Floats = lsqr(design, beta, atol=1e-14, btol=1e-14, iter_lim=10 * max(design.shape))[0]
-    return found
+    eta: Floats = lsqr(design, beta, atol=1e-14, btol=1e-14, iter_lim=10 * max(design.shape))[0]
+    return eta
 
 
 def newton(
@@ -346,7 +394,7 @@ def newton(
     prior: Prior | None = None,
     fixed: Mask | None = None,
     parts: Ints | None = None,
-    levels: Floats | None = None,
+    open_directions: Floats | None = None,
     ridge: Ridge | None = None,
     tol: float | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
@@ -356,91 +404,201 @@ def newton(
 
     `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds, `fixed` are
     parameters that keep their value and give the scale, `parts` says which thresholds are linked (default: all), and
-    `levels` are the design's `unidentified` directions, where they are known. `tol` is the largest derivative by a
+    `open_directions` are the design's `unidentified` ones, where they are known. `tol` is the largest derivative by a
     parameter at which to stop, instead of the next step in standard errors."""
-    layout = likelihood.layout
-    floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
+    floating = parts
+    if floating is None:
+        floating = np.zeros(likelihood.layout.n_entries, dtype=np.int64)
     if design is not None:
         design = sparse.csr_array(design)
-        from spectral_irt.conditional.linear import unidentified
+        if open_directions is None:
+            from spectral_irt.conditional.linear import unidentified
 
-        levels = unidentified(design, floating, fixed) if levels is None else levels
+            open_directions = unidentified(design, floating, fixed)
     elif fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
-    renews = (prior is not None and prior.estimated) or ridge is not None
-    close = CLOSER if likelihood.fine and not renews else CLOSE  # under a prior nobody compares digits
-    if design is not None and likelihood.fine:
-        close = CLOSER / 100  # few parameters of many answers: their errors are small
-    eta = start if fixed is not None or design is not None else centered_within(start, floating)
-    noise = likelihood.noise if prior else 1.0
-    step, last_move, accepted = np.zeros(len(eta)), np.inf, None
-    speed, settled = Anderson(), SETTLING if renews else SLOW
-    for k in range(1, max_evaluations + 1):
-        point = likelihood.at(eta if design is None else design @ eta)
-        here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, ridge, noise, k)
-        if tol is not None and np.abs(here.leveled(here.pull())).max() <= tol:
-            return here
-        here, full, gain = _aimed(here, likelihood)
-        prior, ridge = here.prior, here.ridge
-        if accepted is not None and _too_far(here, gain, accepted, step):  # half the way back
-            speed.forget()
-            step = step / 2
-            eta = eta - step
-            if here.moved(step) < SHORTEST:
+    eta = start
+    if fixed is None and design is None:
+        eta = centered_within(start, floating)
+    steps = _Steps(likelihood, design, fixed, floating, open_directions, eta=eta, prior=prior, ridge=ridge)
+    while steps.evaluations < max_evaluations:
+        current = steps.evaluate()
+        if tol is not None and current.largest_derivative() <= tol:
+            return current
+        aim = _aim(current, likelihood)
+        if steps.went_too_far(aim):
+            steps.turn_back()
+            if current.moved(steps.step) < SHORTEST_STEP:
                 break
             continue
-        accepted = here, gain
-        step = here.limited(full)
-        move = float(np.max(np.abs(step) * np.sqrt(here.diagonal), initial=0.0))
-        share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
-        if k >= settled:
-            step = here.limited(speed.next(eta, eta + full) - eta)
-        eta, last_move = eta + step, move
-        if k == 1 and fixed is None and design is None and not likelihood.fine and point.tables is not None:
-            from spectral_irt.conditional.table_sums import far_items  # where there are many answers
-
-            eta = centered_within(far_items(point, eta, step, prior), floating)
-        tell(f"conditional likelihood: Newton step {k}, {move:.2f} SE at most")
-        if tol is None and move * share < close:
+        steps.take(aim)
+        tell(f"conditional likelihood: Newton step {steps.evaluations}, {steps.move:.2f} SE at most")
+        if tol is None and steps.next_move < steps.close:
             break
-    assert accepted is not None
-    if accepted[0].evaluations < k:  # the budget ended on the way back: what counts is the last good point
-        return replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k, move=last_move)
-    if tol is not None:
-        return replace(here, move=last_move)
-    return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
+    return steps.result(to_gradient=tol is not None)
 
 
-def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
-    """Whether the step was too long: the likelihood fell; or, where that is not known, what is to be gained grew."""
-    now, before = here.point.loglik, accepted[0].point.loglik
-    if np.isfinite(now) and not (here.prior or here.ridge):
-        return now < before - ROUNDING * abs(before)
-    return gain > 2 * accepted[1] and here.moved(step) > 1e-3
+class Aim(NamedTuple):
+    """A Newton step, full length: where it starts, with the prior that it is taken under, and what it gains."""
+
+    start: Newton
+    step: Floats
+    gain: float
 
 
-def _aimed(here: Newton, likelihood: Likelihood) -> tuple[Newton, Floats, float]:
-    """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
-    settling = here.evaluations < SETTLING
-    for _ in range(RENEWALS if settling else 1):
-        pulled = here.pull()
-        step = here.solve(pulled, SOLVED if likelihood.fine or here.point.layout.binary else ROUGHLY)
-        there = here.eta + here.limited(step)
-        if settling and here.ridge:
-            ridge = here.ridge.renewed(there, here.matrix.diagonal(), here.information)
-            renewed, change = replace(here, ridge=ridge), here.ridge.distance(ridge)
-        elif settling and here.prior and here.prior.estimated:
-            own = here.point.own
-            if here.fixed is not None and here.design is None:  # what is fixed is certain
-                own, layout = own.copy(), here.point.layout
-                item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
-                own[item, level, level] = CERTAIN
-            prior = here.prior.renewed(there, own, likelihood.share(here.point))
-            renewed = replace(here, prior=prior)
-            change = float(np.abs(np.log(prior.precisions / here.prior.precisions)).max())
-        else:
+class _Steps:
+    """The steps so far: where the parameters are, under which prior, and how far the last step led.
+
+    `move` is the length of the last step, and `next_move` the one that the next is expected to have, in standard errors
+    of the parameter that moves most. A step after which less is likely than before is halved until it is not.
+    """
+
+    def __init__(
+        self,
+        likelihood: Likelihood,
+        design: sparse.csr_array | None,
+        fixed: Mask | None,
+        floating: Ints,
+        open_directions: Floats | None,
+        *,
+        eta: Floats,
+        prior: Prior | None,
+        ridge: Ridge | None,
+    ) -> None:
+        self.likelihood = likelihood
+        self.design = design
+        self.fixed = fixed
+        self.floating = floating
+        self.open_directions = open_directions
+        self.noise = likelihood.noise if prior else 1.0
+        self.eta = eta
+        self.prior = prior
+        self.ridge = ridge
+        self.step = np.zeros(len(eta))
+        self.move = np.inf
+        self.next_move = np.inf
+        self.accepted: Aim | None = None
+        self.evaluations = 0
+        self.accelerate = Anderson()
+        renews = (prior is not None and prior.estimated) or ridge is not None
+        self.accelerated_from = RENEWING_EVALUATIONS if renews else SLOW
+        self.close = CLOSER if likelihood.fine and not renews else CLOSE  # under a prior nobody compares digits
+        if design is not None and likelihood.fine:
+            self.close = CLOSER / 100  # few parameters of many responses: their errors are small
+
+    def beta(self) -> Floats:
+        """The thresholds of the present parameters."""
+        if self.design is None:
+            return self.eta
+        return self.design @ self.eta
+
+    def evaluate(self) -> Newton:
+        """The likelihood and Newton's matrix at the present parameters."""
+        self.evaluations += 1
+        point = self.likelihood.at(self.beta())
+        return Newton(
+            point.beta,
+            self.eta,
+            point,
+            self.design,
+            self.prior,
+            self.fixed,
+            self.floating,
+            self.open_directions,
+            self.ridge,
+            self.noise,
+            self.evaluations,
+        )
+
+    def went_too_far(self, aim: Aim) -> bool:
+        """Whether the last step was too long: the likelihood fell; or, where that is not known, more is to be gained
+        than before it."""
+        self.prior = aim.start.prior
+        self.ridge = aim.start.ridge
+        if self.accepted is None:
+            return False
+        loglik = aim.start.point.loglik
+        loglik_before = self.accepted.start.point.loglik
+        if np.isfinite(loglik) and not (self.prior or self.ridge):
+            return loglik < loglik_before - ROUNDING * abs(loglik_before)
+        return aim.gain > GROWN_GAIN * self.accepted.gain and aim.start.moved(self.step) > 1e-3
+
+    def turn_back(self) -> None:
+        """Half of the last step back."""
+        self.accelerate.forget()
+        self.step = self.step / 2
+        self.eta = self.eta - self.step
+
+    def take(self, aim: Aim) -> None:
+        """Go there, not too far at once; or, where steps have been many, to where they seem to lead."""
+        current = aim.start
+        self.accepted = aim
+        self.step = current.limited(aim.step)
+        last_move = self.move
+        self.move = float(np.max(np.abs(self.step) * np.sqrt(current.diagonal), initial=0.0))
+        share = USUAL_SHARE
+        if last_move < np.inf:
+            share = min(max(self.move / last_move, USUAL_SHARE), 1.0)
+        self.next_move = self.move * share
+        if self.evaluations >= self.accelerated_from:
+            proposal = self.accelerate.next(self.eta, self.eta + aim.step)
+            self.step = current.limited(proposal - self.eta)
+        self.eta = self.eta + self.step
+        first_of_many = self.evaluations == 1 and not self.likelihood.fine and current.point.tables is not None
+        if first_of_many and self.fixed is None and self.design is None:
+            from spectral_irt.conditional.table_sums import far_items  # where there are many responses
+
+            self.eta = centered_within(far_items(current.point, self.eta, self.step, self.prior), self.floating)
+
+    def result(self, *, to_gradient: bool) -> Newton:
+        """Where the steps ended: at the last point, if they went on until its derivative was small, or a step on."""
+        assert self.accepted is not None
+        last = self.accepted.start
+        if last.evaluations < self.evaluations:  # the budget ended on the way back: what counts is the last good point
+            point = self.likelihood.at(last.beta)
+            return replace(last, point=point, evaluations=self.evaluations, move=self.move)
+        if to_gradient:
+            return replace(last, move=self.move)
+        return replace(last, beta=self.beta(), eta=self.eta, move=self.next_move)
+
+
+def _aim(current: Newton, likelihood: Likelihood) -> Aim:
+    """The Newton step from here, with the prior's precisions taken where the step leads."""
+    renews = current.evaluations < RENEWING_EVALUATIONS
+    tol = SOLVED if likelihood.fine or current.point.layout.binary else ROUGHLY_SOLVED
+    for _ in range(RENEWALS if renews else 1):
+        pull = current.pull()
+        step = current.solve(pull, tol)
+        if not renews:
             break
-        if change < STEADY_PRIOR:
+        renewal = _renewed_prior(current, current.eta + current.limited(step), likelihood)
+        if renewal is None or renewal.change < STEADY_PRIOR:
             break
-        here = renewed
-    return here, step, float(pulled @ step)
+        current = renewal.newton
+    return Aim(current, step, float(pull @ step))
+
+
+class Renewal(NamedTuple):
+    """Newton's matrix under a prior with renewed precisions, and by how much these changed, in their logarithms."""
+
+    newton: Newton
+    change: float
+
+
+def _renewed_prior(current: Newton, eta: Floats, likelihood: Likelihood) -> Renewal | None:
+    """The prior with the precisions that these parameters speak for; None where there is none, or it is given."""
+    if current.ridge:
+        ridge = current.ridge.renewed(eta, current.matrix.diagonal(), current.information)
+        return Renewal(replace(current, ridge=ridge), current.ridge.distance(ridge))
+    if current.prior is None or not current.prior.estimated:
+        return None
+    item_blocks = current.point.own
+    if current.fixed is not None and current.design is None:  # what is fixed is certain
+        layout = current.point.layout
+        item = layout.item[current.fixed]
+        place = layout.level[current.fixed] - 1
+        item_blocks = item_blocks.copy()
+        item_blocks[item, place, place] = CERTAIN
+    prior = current.prior.renewed(eta, item_blocks, likelihood.share(current.point))
+    change = float(np.abs(np.log(prior.precisions / current.prior.precisions)).max())
+    return Renewal(replace(current, prior=prior), change)

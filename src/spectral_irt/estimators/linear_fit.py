@@ -88,7 +88,7 @@ def design_fit(
     alone = levels_alone(made, subset)
     ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told, alone)
     fixed = made.fixed if made.fixed.any() else None
-    found = newton(likelihood, start, design=a, fixed=fixed, levels=levels, ridge=ridge, tell=tell, **steps)
+    found = newton(likelihood, start, design=a, fixed=fixed, open_directions=levels, ridge=ridge, tell=tell, **steps)
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
     method = se if se in ("none", "information") else "dense"
     if method != "none":

@@ -16,7 +16,7 @@ from spectral_irt.numerics import centered_inverse
 
 
 def point_at(responses, beta, allowed, monkeypatch):
-    monkeypatch.setattr(newton, "FINER", allowed)
+    monkeypatch.setattr(newton, "FINE_SERIES_SHIFT", allowed)
     return Likelihood(responses, beta).at(beta)
 
 

@@ -11,7 +11,7 @@ from spectral_irt.data.design import shared_sets
 
 
 def finest(monkeypatch):
-    monkeypatch.setattr(newton, "FINER", 1e-10)
+    monkeypatch.setattr(newton, "FINE_SERIES_SHIFT", 1e-10)
     monkeypatch.setattr(newton, "CLOSER", 1e-10)
 
 
