@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,54 +18,75 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.errors import OptionError
 
-MOST_COLUMNS = 3000  # of a design beside its largest term
-ROWS = 20_000  # at a time
-ZERO = 1e-9  # of an eigenvalue, where columns have the length one
+MOST_COLUMNS = 3000  # of a design beside its largest term: their equations are solved as a dense system
+ROWS_AT_A_TIME = 20_000  # of the design, dense
+ZERO_EIGENVALUE = 1e-9  # where columns have the length one
 
 
 def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
-    """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns. `term`
-    are columns of which every row has a single one, its value 1: the largest facet, beside which all others are to be
-    few. A row says a x + b y = 0 of the others, x, and of the levels of the term and the parts, y: two nodes of a graph
-    with the row as an edge. So y follows from x by the graph's Laplacian b' b, but for a shift of each tree without a
-    fixed level, and what is left of a x then are equations in x alone."""
+    """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns.
+
+    `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
+    to be few. A row says a x + b y = 0 of the others, x, and of the levels of the term and the parts, y: two nodes of a
+    graph with the row as an edge. So y follows from x by the graph's Laplacian b' b, but for a shift of each tree
+    without a fixed level, and what is left of a x then are equations in x alone."""
+    n_rows, n_parameters = design.shape
+    free = np.ones(n_parameters, dtype=bool) if fixed is None else ~fixed
+    in_term = np.isin(np.arange(n_parameters), np.arange(n_parameters)[term or slice(0)])
+    term_levels = np.flatnonzero(free & in_term)
+    others = np.flatnonzero(free & ~in_term)
+    if len(others) > MOST_COLUMNS:
+        raise OptionError(
+            f"the design has {len(others):,} parameters beside its largest facet; up to {MOST_COLUMNS:,} are possible."
+        )
+    columns = sparse.csc_array(design)
+    a = sparse.csr_array(columns[:, others])
+    part_of_row = sparse.csr_array((np.ones(n_rows), (np.arange(n_rows), parts)))
+    b = sparse.hstack([columns[:, term_levels], -part_of_row], format="csr")
+    y, shifts = _levels_given_others(a, b)
+    x = _open_among_others(a, b, y)
+    directions = np.zeros((n_parameters, x.shape[1] + shifts.shape[1]))
+    directions[others, : x.shape[1]] = x
+    directions[term_levels, : x.shape[1]] = (y @ x)[: len(term_levels)]
+    directions[term_levels, x.shape[1] :] = shifts[: len(term_levels)]
+    return np.linalg.qr(directions)[0]
+
+
+def _levels_given_others(a: sparse.csr_array, b: sparse.csr_array) -> tuple[Floats, Floats]:
+    """The y that follows from each column of x, and the shifts of whole trees of the graph that nothing fixes."""
     from scipy.sparse.csgraph import connected_components
     from scipy.sparse.linalg import splu
 
-    n, size = design.shape
-    free = np.ones(size, dtype=bool) if fixed is None else ~fixed
-    in_term = np.isin(np.arange(size), np.arange(size)[term or slice(0)])
-    levels, rest = np.flatnonzero(free & in_term), np.flatnonzero(free & ~in_term)
-    if len(rest) > MOST_COLUMNS:
-        raise OptionError(
-            f"the design has {len(rest):,} parameters beside its largest facet; up to {MOST_COLUMNS:,} are possible."
-        )
-    columns = sparse.csc_array(design)
-    a = sparse.csr_array(columns[:, rest])
-    b = sparse.hstack([columns[:, levels], -sparse.csr_array((np.ones(n), (np.arange(n), parts)))], format="csr")
     laplacian = b.T @ b
     n_trees, tree = connected_components(laplacian, directed=False)
     trees = sparse.eye_array(n_trees, format="csr")[tree]
     floating = np.flatnonzero(abs(b @ trees).sum(axis=0) == 0)
-    rooted = np.isin(np.arange(len(tree)), np.unique(tree, return_index=True)[1][floating]).astype(float)
-    how: dict[str, Any] = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}  # few entries fill up
-    solver = splu(sparse.csc_array(laplacian + sparse.diags_array(rooted)), diag_pivot_thresh=0.0, **how)
+    # One node of each floating tree is held at zero, so that the Laplacian can be inverted.
+    first_node = np.unique(tree, return_index=True)[1]
+    held = np.isin(np.arange(len(tree)), first_node[floating]).astype(float)
+    solver = splu(
+        sparse.csc_array(laplacian + sparse.diags_array(held)),
+        diag_pivot_thresh=0.0,
+        permc_spec="MMD_AT_PLUS_A",  # of a symmetric matrix few entries fill up
+        options={"SymmetricMode": True},
+    )
     y = -solver.solve((b.T @ a).toarray())
-    system = np.zeros((len(rest), len(rest)))
-    for start in range(0, n, ROWS):
-        rows = a[start : start + ROWS].toarray() + b[start : start + ROWS] @ y
+    return y, trees[:, floating].toarray()
+
+
+def _open_among_others(a: sparse.csr_array, b: sparse.csr_array, y: Floats) -> Floats:
+    """The directions x for which a x + b y x is zero in every row, as columns of length one."""
+    n_others = a.shape[1]
+    system = np.zeros((n_others, n_others))
+    for start in range(0, a.shape[0], ROWS_AT_A_TIME):
+        rows = a[start : start + ROWS_AT_A_TIME].toarray() + b[start : start + ROWS_AT_A_TIME] @ y
         system += rows.T @ rows
     # Columns of length one: whether a direction is open must not depend on the units of properties.
     length = np.sqrt((a * a).sum(axis=0))
     unit = np.where(length > 0, length, 1.0)
     values, vectors = np.linalg.eigh(system / np.outer(unit, unit))
-    x = vectors[:, values <= ZERO] / unit[:, None]
-    x /= np.maximum(np.linalg.norm(x, axis=0), np.finfo(float).tiny)
-    found = np.zeros((size, x.shape[1] + len(floating)))
-    found[rest, : x.shape[1]] = x
-    found[levels, : x.shape[1]] = (y @ x)[: len(levels)]
-    found[levels, x.shape[1] :] = trees[: len(levels), floating].toarray()
-    return np.linalg.qr(found)[0]
+    x = vectors[:, values <= ZERO_EIGENVALUE] / unit[:, None]
+    return x / np.maximum(np.linalg.norm(x, axis=0), np.finfo(float).tiny)
 
 
 def subsets(directions: Floats) -> Ints:
@@ -106,9 +126,9 @@ class Ridge:
     @cached_property
     def _members(self) -> sparse.csr_array:
         """Groups x parameters."""
-        own = np.flatnonzero(self.group >= 0)
+        members = np.flatnonzero(self.group >= 0)
         shape = (len(self.alpha), len(self.group))
-        return sparse.csr_array((np.ones(len(own)), (self.group[own], own)), shape=shape)
+        return sparse.csr_array((np.ones(len(members)), (self.group[members], members)), shape=shape)
 
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v, one vector or the columns of a matrix."""
@@ -140,21 +160,30 @@ class Ridge:
         fade = self.fade.copy()
         weight = self.weight.copy()
         for g in np.flatnonzero(alpha > 0):
-            own = self.group == g
-            told = information[own]
-            share = told / (told + alpha[g])
-            weight[own] = share / share.sum() if share.sum() > 0 else 1 / own.sum()
-            if self.estimated:
-                deviation = eta[own] - weight[own] @ eta[own]
-                # Of values under as much of a prior as they have, those under all of it.
-                pulled = deviation * (unknown[own] + self.precision[own])
-                of_all[g] = prior_precision(pulled / (unknown[own] + of_all[g]), unknown[own], of_all[g])
-                fade[own] = fading(told, self.tied[own], of_all[g])
-                alpha[g] = prior_precision(pulled / (unknown[own] + alpha[g]), unknown[own], alpha[g], fade[own])
+            members = self.group == g
+            given_others = information[members]
+            share = given_others / (given_others + alpha[g])
+            weight[members] = 1 / members.sum()
+            if share.sum() > 0:
+                weight[members] = share / share.sum()
+            if not self.estimated:
+                continue
+            deviation = eta[members] - weight[members] @ eta[members]
+            others_unknown = unknown[members]
+            # Of values under as much of a prior as they have, those under all of it.
+            pulled = deviation * (others_unknown + self.precision[members])
+            of_all[g] = prior_precision(pulled / (others_unknown + of_all[g]), others_unknown, of_all[g])
+            fade[members] = fading(given_others, self.tied[members], of_all[g])
+            values = pulled / (others_unknown + alpha[g])
+            alpha[g] = prior_precision(values, others_unknown, alpha[g], fade[members])
         return replace(self, alpha=alpha, of_all=of_all, fade=fade, weight=weight)
 
     def distance(self, other: Ridge) -> float:
         """The largest difference of precisions, by their logarithm, of what they count, and of means."""
-        alpha = np.abs(np.log(other.alpha[self.alpha > 0] / self.alpha[self.alpha > 0]))
-        fade, weight = np.abs(other.fade - self.fade), np.abs(other.weight - self.weight)
-        return max(float(alpha.max(initial=0.0)), float(fade.max(initial=0.0)), float(weight.sum()))
+        acts = self.alpha > 0
+        precision_change = np.abs(np.log(other.alpha[acts] / self.alpha[acts]))
+        fade_change = np.abs(other.fade - self.fade)
+        weight_change = np.abs(other.weight - self.weight)
+        return max(
+            float(precision_change.max(initial=0.0)), float(fade_change.max(initial=0.0)), float(weight_change.sum())
+        )
