@@ -264,6 +264,18 @@ def test_answers_in_ordered_categories(app, tmp_path):
     app.post(job + "close", {})
 
 
+def test_a_scale_of_report(app, tmp_path):
+    table = simulate.rasch(120, 8, seed=4).responses.to_dense()
+    job = app.upload("exam.csv", wide(tmp_path / "exam.csv", table).read_bytes())
+    app.wait(job)
+    app.post(job + "columns", {"do": "check", "scale": "500"})
+    assert "it is the mean and the standard deviation of these persons, as in --scale 500,100" in said_on(app.wait(job))
+    app.post(job + "columns", {"do": "fit", "scale": "formula:50,10"})
+    assert "--scale formula:50,10" in said_on(app.wait(job))
+    assert "50.000 + 10.000 × logits" in app.get(job + "report.html").text
+    app.post(job + "close", {})
+
+
 def test_a_column_that_says_who_rated(app):
     lines = datasets.writing_file().read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines[1:] if int(line.split(",")[0]) <= 240]

@@ -68,3 +68,19 @@ def test_what_the_option_says():
     for text in ("raters:50,10", "items:50", "formula:1,0", "items:,", ":1,2"):
         with pytest.raises(OptionError, match="--scale is"):
             asked_scale(text)
+
+
+def test_the_summary_says_where_the_scale_comes_from():
+    responses = simulate.rasch(300, 8, seed=1).responses
+    study = si.SpectralRasch().fit(responses).analyse(responses)
+    assert "x logit" not in study.summary()
+    scaled = study.rescale(500, 100)
+    scale = scaled.calibration.scale
+    assert (
+        f"scale   {scale.mean:.1f} + {scale.unit:.1f} x logit, by which these persons have the mean 500 and the sd 100"
+        in scaled.summary(width=200)
+    )
+    assert "x logit, by which the items have the mean 50" in study.rescale(50, 10, by="items").summary(width=200)
+    assert "scale   50.0 + 10.0 x logit\n" in study.rescale(50, 10, by="formula").summary(width=200)
+    anchored = si.SpectralRasch().fit(responses, anchors=scaled.to_bank()).analyse(responses)
+    assert "x logit, that of the anchors" in anchored.summary(width=200)

@@ -146,6 +146,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         some = study._comparable()
         which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "
         lines.append(("people", words(which + people(study.reliability()))))
+    if not study.calibration.scale.is_logits:
+        lines.append(("scale", scale_sentence(study)))
     if parts.fit:
         lines.append(("fit", words(study.checks(parts).sentence())))
     if study.facets:
@@ -160,6 +162,22 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         means = columns_of(study.group_means, parts.described)
         lines += [("means", sentence) for sentence in mean_sentences(means, unit, places)]
     return lines
+
+
+def scale_sentence(study: Analysis) -> str:
+    """The scale of report, and where it comes from."""
+    scale, asked = study.calibration.scale, study._asked_scale
+    formula = f"{scale.mean:.1f} + {scale.unit:.1f} x logit"
+    if "people_mean" in asked:
+        mean, sd = asked["people_mean"], asked["people_sd"]
+        return f"{formula}, by which these persons have the mean {mean:g} and the sd {sd:g}"
+    if asked.get("by") == "items":
+        items = study.calibration.own_items
+        mean = scale.measure(items.difficulty[items.known]).mean()
+        return f"{formula}, by which the items have the mean {mean:g}"
+    if study.calibration.anchored.any() and not asked:
+        return f"{formula}, that of the anchors"
+    return formula
 
 
 def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:

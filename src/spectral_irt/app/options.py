@@ -13,7 +13,7 @@ from spectral_irt.errors import OptionError
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
 ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
-TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "more")
+TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "scale", "more")
 # What the page says itself: where results go, and what the command prints, by which the page learns of them.
 PLACES = ("--output", "--report", "--plots", "--bank")
 PRINTED = ("--json", "--quiet", "--strict", "--dry-run", "--help", "--help-all", "--version")
@@ -38,6 +38,7 @@ class Choice:
     largest_component: bool = False
     adaptive: bool = False
     list_persons: bool = False
+    scale: str = ""  # as --scale has it
     more: str = ""  # further options, as in a terminal
     roles: Mapping[int, str] = field(default_factory=dict)
 
@@ -108,6 +109,7 @@ class Choice:
             words += _said(ASIDE[role], columns[k]["name"]) if role in ASIDE else []
         words += ["--largest-component"] if self.largest_component else []
         words += ["--design", "adaptive"] if self.adaptive else []
+        words += _said("--scale", self.scale.replace(" ", ""))
         return words + self.more_words()
 
     def more_words(self) -> list[str]:

@@ -112,7 +112,8 @@ class FitJob:
         unlisted = results.list_persons and (report is None or no_persons)
         a_file = output is not None and output.suffix.lower() in endings
         no_errors = by == "lower" and method.set.get("se") == "none"
-        unscaled = results.scale and not (output or report or results.bank or results.cut[0])
+        shows_scale = output or report or results.bank or results.cut[0] or results.dry_run
+        unscaled = results.scale and not shows_scale
         no_ability = ability != "wle" and no_persons and results.scale is None
         idle_seed = results.seed is not None and ability != "pv"
         in_workbook = results.parquet and output is not None and is_workbook(output)

@@ -44,6 +44,8 @@ def test_what_was_recognized_needs_no_words(tmp_path):
     assert Choice(roles={1: GROUP}).fit_words(columns, "wide") == ["--group", "sex"]
     words = Choice(missing="9, -1", largest_component=True).fit_words(columns, "wide")
     assert words == ["--missing", "9", "--missing=-1", "--largest-component"]
+    assert Choice().changed({"scale": " 500, 100 "}).fit_words(columns, "wide") == ["--scale", "500,100"]
+    assert Choice(scale="formula:50,10").fit_words(columns, "wide") == ["--scale", "formula:50,10"]
 
 
 def test_a_long_table(tmp_path, capsys):
