@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
-FREE_SHAPE = "takes abilities from a distribution of free shape"
+FREE_SHAPE = "takes the population as of free shape"
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
 RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
 CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from

@@ -236,57 +236,23 @@ def in_bytes(text: str | int, name: str) -> int:
     return int(float(found[1]) * unit)
 
 
-# Words of a test, and those for another trait ({}): about people, and about items. A longer one comes before its parts.
-ABILITY, NEUTRAL = "ability", "person measure"
-OF_PEOPLE = {
-    "about as hard as the people are able": "near these people",
-    "the less or the more able": "low or high scorers",
-    "weak and able people": "low and high scorers",
-    "beyond the ability": "beyond what is measured",
-    "unlike ability": "unlike measures",
-    "abler people": "people with a higher {}",
-    "able people": "people with a high {}",
-    "less able": "lower",
-    "more able": "higher",
-    "least able": "lowest",
-    "ablest": "highest",
-    "abler": "higher",
-    "an ability": "a measure",
-    "abilities": "measures",
-    "ability": "{}",
-}
-OF_ITEMS = {"harder": "higher", "hardest": "highest", "hard": "high", "easier": "lower", "easiest": "lowest"}
-OF_ITEMS |= {"easy": "low", "difficulty": "location", "difficulties": "locations"}
-# Names of items and options of the program, which stay.
-QUOTED = r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+"""
-
-
 @dataclass(frozen=True)
 class Words:
-    """What is measured, and so how people and items are called: abler people and harder items, or higher ones.
+    """How tables, figures and texts call what is measured, one and several: labels, while sentences stay as they are.
 
-    `trait` is "ability", or a word for what a questionnaire measures; `items`: whether items are higher and lower too,
-    rather than harder and easier. Names of columns are the same for all.
-
-    >>> Words("anxiety")("Abler people met harder items such as 'hard work': mean ability 0.5")
-    "People with a higher anxiety met higher items such as 'hard work': mean anxiety 0.5"
+    >>> Words("anxiety", "measures").fill("From score to {trait}"), Words().fill("{Traits} of groups")
+    ('From score to anxiety', 'Abilities of groups')
     """
 
-    trait: str = ABILITY
-    items: bool = True
+    trait: str = "ability"
+    traits: str = "abilities"
 
-    def __call__(self, text: str) -> str:
-        """A text of ours, written for tests, in these words; what stands in quotes stays."""
-        if self.trait == ABILITY:
-            return text
-        words = OF_PEOPLE | OF_ITEMS if self.items else OF_PEOPLE
-        known = {word: other.format(self.trait) for word, other in words.items()}
-
-        def other(found: re.Match[str]) -> str:
-            word = known.get(found[0].lower(), found[0])
-            return word[0].upper() + word[1:] if found[0][0].isupper() else word
-
-        return re.sub(rf"{QUOTED}|(?<![\w-])(?:{'|'.join(known)})(?!\w|\.\w)", other, text, flags=re.IGNORECASE)
+    def fill(self, label: str) -> str:
+        """A label with these words in its fields {trait} and {traits}, {Trait} and {Traits} with a capital."""
+        for name, word in (("trait", self.trait), ("traits", self.traits)):
+            capital = word[0].upper() + word[1:]
+            label = label.replace(f"{{{name}}}", word).replace(f"{{{name.capitalize()}}}", capital)
+        return label
 
 
-TEST, QUESTIONNAIRE = Words(), Words(NEUTRAL, items=False)
+TEST, QUESTIONNAIRE = Words(), Words("person measure", "person measures")

@@ -401,7 +401,7 @@ def test_new_people_are_scored(cli, bank, method):
         np.testing.assert_array_equal(numbers(rows, name), expected[name])
     assert "bank: 10 items, calibrated with 400 people" in said
     assert "Written: scores.csv." in said
-    assert [said.count(word) for word in ("ablest", "least able", "largest outfit")] == [1, 1, 1]
+    assert [said.count(word) for word in ("highest", "lowest", "largest outfit")] == [1, 1, 1]
 
 
 def test_a_directory_gets_a_record_too(cli, bank):

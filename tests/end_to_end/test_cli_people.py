@@ -200,7 +200,7 @@ def test_adaptive_with_populations_and_clusters(cli, adaptive):
     assert "MML estimate" in said
     assert "Ability in the 2 groups, mean and standard deviation: 3: " in said
     assert "Standard errors allow for 20 clusters by room" in said
-    assert "takes abilities as normal in each group" in said
+    assert "takes the population of each group as normal" in said
     assert "fit of the items was left out" in said
     fit = MarginalRasch().fit(responses, groups=grade)
     np.testing.assert_allclose(numbers("out/items.csv", "difficulty"), fit.difficulty_, atol=1e-4)

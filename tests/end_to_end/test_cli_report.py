@@ -144,7 +144,7 @@ def test_the_command_and_the_python_of_a_report_do_it_again(cli: Cli, lsat: Path
         assert np.allclose(again[name], items[name].to_numpy(), atol=1e-9), name
 
 
-WORDS_OF_TESTS = re.compile(r"\b(abilit\w*|able|abler|ablest|hard\w*|eas(?:y|ier|iest)|difficult\w*)\b", re.IGNORECASE)
+WORDS_OF_TESTS = re.compile(r"\b(abilit\w*|able|abler|ablest)\b", re.IGNORECASE)  # items stay hard and easy
 SCALE = Path(__file__).parents[1] / "reference" / "scale8.csv"
 
 

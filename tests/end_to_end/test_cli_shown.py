@@ -91,7 +91,7 @@ def test_demo_shows_its_command_and_finds_both_faults(cli):
     assert "'tides' is harder for 'inland'" in text
     assert "misfits beyond chance: underfit 'density'" in text
     assert "Results are in results: items.csv, persons.csv, scores.csv, " in text
-    assert "'density': the key is 'B', but the 371 people who chose 'C' are abler" in text
+    assert "'density': the key is 'B', but the 371 people who chose 'C' measure higher" in text
     assert "groups.csv, dif.csv and fit.json." in text
     assert len(read_csv("results/items.csv")) == 30
     command = text[text.index("spectral-irt fit") : text.index(" quiz.csv 800 people")]

@@ -81,7 +81,7 @@ def test_booklets_have_a_table_each_and_adaptive_tests_none(cli):
     cli.refused("fit booklets.csv --cut raw:5", "--cut instead of --cut raw:NUMBER")
     right[rng.random(right.shape) < 0.5] = np.nan
     wide("own.csv", right)
-    assert "There is no table from raw score to ability" in cli.ok("fit own.csv -o none --cut 0.3")
+    assert "There is no table from raw score to person measure" in cli.ok("fit own.csv -o none --cut 0.3")
     assert not Path("none/scores.csv").exists()
     assert 0.6 < numbers("none/cuts.csv", "accuracy")[1] < 1
     assert "forms" not in cli.ok("fit own.csv")  # said only of what is written

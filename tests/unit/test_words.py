@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from spectral_irt import SpectralPartialCredit, SpectralRasch, datasets, read
 from spectral_irt.text import Words
 
 ROOT = Path(__file__).parents[2]
@@ -31,24 +32,33 @@ def test_no_sentence_is_cut_where_a_line_had_room():
     assert not [str(path.relative_to(ROOT)) for path, text in TEXTS.items() if cut.search(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("mean ability -0.07", "mean anxiety -0.07"),
-        ("Abilities were estimated", "Measures were estimated"),
-        ("the 9 people who chose 'C' are abler", "the 9 people who chose 'C' are higher"),
-        ("'hard work' is harder for 'the able' by 0.3", "'hard work' is higher for 'the able' by 0.3"),
-        ("everybody's ability, or --ability pv", "everybody's anxiety, or --ability pv"),
-        ("say `weighting='ability'`; see ability.csv", "say `weighting='ability'`; see ability.csv"),
-        ("reliability, harden, easily", "reliability, harden, easily"),
-    ],
-)
-def test_another_trait_in_its_own_words_and_names_as_they_are(text: str, said: str) -> None:
-    assert Words("anxiety")(text) == said
-    assert Words()(text) == text
+@pytest.mark.parametrize("kind", ["keyed", "ordered"])
+def test_a_trait_changes_labels_and_no_sentence(kind):
+    if kind == "keyed":
+        responses = datasets.load_quiz()
+        fit = SpectralRasch().fit(responses)
+        group = "region"
+    else:
+        answers = {"recode": ["never", "rarely", "sometimes", "often", "always"], "people": "sex", "ordered": True}
+        responses = read(datasets.survey_file(), **answers)
+        fit = SpectralPartialCredit().fit(responses)
+        group = "sex"
+    plain = fit.analyse(responses)
+    named = fit.analyse(responses, trait="knowledge")
+    parts = plain.parts(groups={group: group}, writing=True)
+    findings = plain.findings(parts)
+    assert ("wrong_key" if kind == "keyed" else "reversed_items") in {one.code for one in findings}
+    assert named.findings(parts) == findings
+    for one in findings:
+        assert not re.search(r"\b(abler|ablest|able|ability|abilities)\b", f"{one.sentence} {one.remedy}")
+    before = plain.summary(parts).split()
+    after = named.summary(parts).split()
+    label = "ability" if kind == "keyed" else "person measure"
+    assert " ".join(before).replace(f"mean {label}", "mean knowledge") == " ".join(after)
 
 
-def test_a_neutral_word_leaves_the_items_as_they_are() -> None:
-    words = Words("person measure", items=False)
-    assert words("Able people and hard items") == "People with a high person measure and hard items"
-    assert words("mean ability, larger = harder") == "mean person measure, larger = harder"
+def test_fields_of_labels():
+    assert Words("anxiety", "measures").fill("{Trait} on {trait}, {Traits} of {traits}") == (
+        "Anxiety on anxiety, Measures of measures"
+    )
+    assert Words().fill("{Trait}, {traits}, {other}") == "Ability, abilities, {other}"

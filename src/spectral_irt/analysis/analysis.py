@@ -463,9 +463,6 @@ class Analysis(AnalysisOfRatings):
             found += [compared] if isinstance(compared, Finding) else compared.findings
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
-        words = self._words
-        for k, one in enumerate(found):
-            found[k] = replace(one, sentence=words(one.sentence), remedy=words(one.remedy))
         return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
 
     def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:

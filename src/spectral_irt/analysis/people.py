@@ -170,7 +170,7 @@ class AnalysisOfPeople:
     def _words(self) -> Words:
         """How texts call what is measured: as asked, or an ability where answers are right or wrong."""
         if self.trait is not None:
-            return Words(self.trait)
+            return Words(self.trait, "measures")
         return TEST if self._layout.binary else QUESTIONNAIRE
 
     def _estimate(self, method: str | None) -> str:

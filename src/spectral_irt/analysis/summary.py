@@ -28,7 +28,7 @@ from spectral_irt.terminal import (
     show_lines,
     show_source,
 )
-from spectral_irt.text import count, printable
+from spectral_irt.text import TEST, Words, count, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,7 +64,7 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
     if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
-        say(out, Text(study._words(PEOPLE), style="dim"))
+        say(out, Text(study._words.fill(PEOPLE), style="dim"))
         word = one(study.responses.words[0])
         given: dict[str, Any] = {"name": word, "whole": out.whole, "words": study._words}
         points = not study.responses.thresholds.binary
@@ -96,10 +96,9 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
         columns = columns | {"mean_score": columns["observed_average"]}
     fit = given_totals(columns) if rated else study.checks(parts).columns if parts.fit else None
     how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
-    how["words"] = words = study._words
     if not made.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
-    say(out, Text(words(DIRECTION) if fit is None else f"{words(DIRECTION)}; {FIT}", style="dim"))
+    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
     word = "item" if rated else one(study.responses.words[1])
     say(out, item_table(columns, out.width, fit, name=word, **how))
     say(out)
@@ -141,22 +140,22 @@ def one(words: str) -> str:
 
 def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
-    lines, words = [], study._words
+    lines = []
     if parts.persons:
         some = study._comparable()
         which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "
-        lines.append(("people", words(which + people(study.reliability()))))
+        lines.append(("people", which + people(study.reliability(), study._words)))
     if not study.calibration.scale.is_logits:
         lines.append(("scale", scale_sentence(study)))
     if parts.fit:
-        lines.append(("fit", words(study.checks(parts).sentence())))
+        lines.append(("fit", study.checks(parts).sentence()))
     if study.facets:
         lines += facet_lines(study)
     if parts.covariates is not None:
-        lines.append(("covariates", words(study._explained(parts.covariates).sentence)))
+        lines.append(("covariates", study._explained(parts.covariates).sentence))
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
-        lines.append(("groups", f"{column}: {words(' '.join(sentences))}"))
+        lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     if parts.described:
         unit, places = ("", 2) if study.calibration.scale.is_logits else ("measure_", 1)
         means = columns_of(study.group_means, parts.described)
@@ -252,10 +251,10 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     return " ".join(sentences)
 
 
-def people(found: Reliability) -> str:
+def people(found: Reliability, words: Words = TEST) -> str:
     """Reliability, where the people are, and how many are off the scale."""
     everyone = found.persons_with_extremes
     sd = found.population_sd if found.method == "eap" and found.population_sd is not None else everyone.sd
-    where = f"mean ability {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
+    where = f"mean {words.trait} {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
     where += found.extremes()
     return "; ".join(filter(None, (found.text(), where)))

@@ -35,7 +35,7 @@ FAR = 20.0  # logits; nobody's anchors are there unless they are on another scal
 def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anchors]:
     """The responses in the categories of the anchors in this place, and these."""
     path = Path(place).expanduser()
-    bank = None if path.is_file() or is_results(path) else Bank.load(path)
+    bank = None if os.path.isfile(path) or is_results(path) else Bank.load(path)
     anchors = as_anchors(path if bank is None else bank).in_data(responses)
     counts = anchors.places.max_score
     if not len(counts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
 
 def is_results(folder: Path) -> bool:
     """Whether a folder holds the results of a fit."""
-    return folder.is_dir() and (folder / RECORD).is_file()
+    return os.path.isdir(folder) and os.path.isfile(folder / RECORD)  # False also of names that no file can have
 
 
 def scale_of_results(table: Path) -> Scale:

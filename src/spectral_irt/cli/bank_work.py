@@ -137,7 +137,7 @@ def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, 
     say(out, person_table(found.persons, out.width, whole=out.whole, points=not binary, words=words))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
-    lines = [] if found.reliability is None else [("people", words(people(found.reliability)))]
+    lines = [] if found.reliability is None else [("people", people(found.reliability, words))]
     lines.append(("bank", what))
     if found.population is not None:
         prior = found.population

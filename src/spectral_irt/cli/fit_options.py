@@ -283,8 +283,8 @@ class Results(Abilities):
     )
     trait: str | None = people(
         "WORD",
-        "What is measured, such as anxiety: texts and figures say so instead of ability, and higher and lower instead "
-        "of harder and easier. Columns keep their names.",
+        "What is measured, such as anxiety: tables, figures and the report say so instead of ability. Columns of files "
+        "keep their names.",
     )
     anchors: str | None = method(
         "DIR|FILE",

@@ -268,11 +268,11 @@ def _fit_findings(fit: MarginalFit, sd: Floats, estimated: bool, responses: Resp
     wanted = enough_nodes(max(float(sd.max()), NO_SPREAD), longest)
     found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
     if estimated and sd.min() <= 1.01 * NO_SPREAD:
-        sentence = "The data show no spread of ability: sigma went to zero."
+        sentence = "The data show no spread among the people: sigma went to zero."
         remedy = "Check the scoring; answers of one person seem to have nothing in common."
         found.append(Finding("no_ability_spread", "warning", sentence, remedy))
     if estimated and sd.max() >= 0.95 * WIDE_SPREAD:
-        sentence = f"The spread of ability has no finite estimate; sigma is held at {WIDE_SPREAD:g}."
+        sentence = f"The spread of the people has no finite estimate; sigma is held at {WIDE_SPREAD:g}."
         remedy = "Nearly all people have all answers right or all wrong; difficulties are not to be trusted."
         found.append(Finding("unbounded_ability_spread", "warning", sentence, remedy))
     if wanted >= MOST:
@@ -291,11 +291,11 @@ def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
     said = "; ".join(f"{group}: {mean:z.2f}, {sd:.2f}" for group, mean, sd in rows[:SHOWN])
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     what = "mean and standard deviation" if estimated else "mean, and the standard deviation that was given,"
-    found = [Finding("populations", "note", f"Ability in the {len(rows)} groups, {what}: {said}{more}.")]
+    found = [Finding("populations", "note", f"Populations of the {len(rows)} groups, {what}: {said}{more}.")]
     small = np.array(table["group"])[np.array(table["n"]) < FEW]
     if len(small):
         few = f"{listed(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW} people"
-        sentence = f"{few}, too few to tell a mean and a standard deviation of ability."
+        sentence = f"{few}, too few to tell a mean and a standard deviation."
         found.append(Finding("small_groups", "warning", sentence, "Merge small groups."))
     return found
 
@@ -312,11 +312,11 @@ def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: A
 def _adaptive_finding(grouped: bool, better: float) -> Finding:
     """What a calibration of an adaptive design says about itself; `better`: AIC of a free distribution below normal."""
     if grouped:
-        shape = "takes abilities as normal in each group"
+        shape = "takes the population of each group as normal"
     elif better > 0:
         shape = f"{FREE_SHAPE} (AIC {better:.1f} below that of a normal one)"
     else:
-        shape = "takes abilities as normal (a distribution of free shape fits no better, by AIC)"
+        shape = "takes the population as normal (a distribution of free shape fits no better, by AIC)"
     chosen = "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood"
     remedy = "" if grouped else "Where people come from several populations, say `groups=`."
     return Finding(ADAPTIVE_DESIGN, "note", f"{chosen}, which {shape} and allows for any such choice.", remedy)

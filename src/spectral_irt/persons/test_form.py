@@ -132,11 +132,11 @@ class Forms:
                 what += f"the others skipped items of their form, or are on none ({count(len(self.items), 'form')})."
             else:
                 what += f"no set of {SHORTEST} items or more is shared by {FEWEST} people."
-        code, sentence = "no_forms", f"There is no table from raw score to ability: {what}"
+        code, sentence = "no_forms", f"There is no table from raw score to person measure: {what}"
         if self.items:
             code, few = "few_on_forms", f"{self.n_on_forms:,} of {self.n_people:,} people"
-            sentence = f"The tables from raw score to ability are for {few}: {what}"
-        return (Finding(code, "note", sentence, "persons.csv has everybody's ability."),)
+            sentence = f"The tables from raw score to person measure are for {few}: {what}"
+        return (Finding(code, "note", sentence, "persons.csv has everybody's measure."),)
 
 
 def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | None = None) -> Forms:

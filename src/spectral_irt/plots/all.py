@@ -193,13 +193,13 @@ def curve_sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst, and what was observed."""
     labels, which = worth_a_look(study)
     what = "share of right answers" if study.calibration.layout.binary else "mean answer"
-    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", study._words("ability"), what)
+    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", study._words.trait, what)
 
 
 def category_sheet(study: Analysis) -> Figure:
     """Category curves of the same items."""
     labels, which = worth_a_look(study)
-    title, x = f"{which}: probability of each answer", study._words("ability")
+    title, x = f"{which}: probability of each answer", study._words.trait
     return sheet_of(category_curves(study, labels), title, x, "probability")
 
 

@@ -17,7 +17,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.files import write_each
 from spectral_irt.plots.style import new_axes, unit
 from spectral_irt.tables import Columns, Table, make_table
-from spectral_irt.text import ABILITY, TEST, Words, did_you_mean, listed
+from spectral_irt.text import TEST, Words, did_you_mean, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ class Display(ABC):
     @property
     def axis(self) -> str:
         """What an axis of people is called, such as "ability (logits)"."""
-        return f"{self.words(ABILITY)} ({unit(self.scale)})"
+        return f"{self.words.trait} ({unit(self.scale)})"
 
     @abstractmethod
     def columns(self) -> Columns:

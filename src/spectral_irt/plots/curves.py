@@ -105,7 +105,8 @@ class ItemCurve(Display):
         mark_thresholds(ax, self.scale.measure(self.thresholds))
         people, groups = count(int(table["n"].sum()), "person"), count(len(table["n"]), "group")
         dotted = "" if highest == 1 else "; dotted: thresholds"
-        note(ax, self.words(f"line: the model; marks: {people} in {groups} by ability, with 95% intervals{dotted}"))
+        marks = f"{people} in {groups} by {self.words.trait}, with 95% intervals"
+        note(ax, f"line: the model; marks: {marks}{dotted}")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -69,8 +69,8 @@ class DifferentialPlot(Display):
         table, m = self.table, len(self.table["item"])
         contrast, classes = table["contrast"], table["class"]
         who = (shown(self.group, 30), shown(self.reference, 30))
-        title = f"{self.words('Harder')} for {who[0]} than for {who[1]} of the same {self.words('ability')}?"
-        text = f"contrast (logits): right of 0, {self.words('harder')} for {who[0]}"
+        title = f"Harder for {who[0]} than for {who[1]} of the same {self.words.trait}?"
+        text = f"contrast (logits): right of 0, harder for {who[0]}"
         for limit in (SMALL / DELTA, LARGE / DELTA):
             for sign in (-1, 1):
                 ax.axvline(sign * limit, color=GRAY, linewidth=0.7, linestyle=":" if limit < LARGE / DELTA else "--")

@@ -79,12 +79,13 @@ class DistractorCurves(Display):
         if small:
             dress_small(ax)
             return
-        others = self.words(f"ability on the other items ({unit(self.scale)})")
+        others = f"{self.words.trait} on the other items ({unit(self.scale)})"
         dress(ax, item_title(self.label), others, "share who choose it")
         n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])
-        text = f"{count(n, 'person')} in {count(strata, 'group')} by ability, with 95% intervals; thick: the key"
+        text = f"{count(n, 'person')} in {count(strata, 'group')} by {self.words.trait}, with 95% intervals"
+        text += "; thick: the key"
         text += f"; {count(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
-        note(ax, self.words(text))
+        note(ax, text)
 
     def _name(
         self, ax: Axes, drawn: Sequence[tuple[str, NDArray[np.int64]]], colors: list[str], *, small: bool
@@ -102,7 +103,9 @@ class DistractorCurves(Display):
             text = shown(option, 4 if small else 20)
             if not small:
                 key = ", the key" if table["key"][where[0]] else ""
-                text += f"{key} ({share:.0%})" + (self.words(": abler than the key") if option in self.suspects else "")
+                text += f"{key} ({share:.0%})"
+                if option in self.suspects:
+                    text += f": higher {self.words.trait} than the key"
             style: dict[str, Any] = {"color": colors[k] if colors[k] != SKY else GRAY, "fontsize": size, **as_is()}
             style["fontweight"] = "bold" if table["key"][where[0]] else "normal"
             ax.text(1.01, places[k], text, transform=ax.get_yaxis_transform(), va="center", **style)
@@ -136,10 +139,10 @@ def distractor_sheet(study: Analysis) -> Figure:
     known = np.flatnonzero(np.isfinite(point))
     if not len(known):
         raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")
-    title = f"Which options people choose by ability, {count(len(known), 'item')}; thick: the key"
+    trait = study._words.trait
+    title = f"Which options people choose by {trait}, {count(len(known), 'item')}; thick: the key"
     if len(known) > SHEET:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
-        title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
+        title = f"Options by {trait} of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
-    words = study._words
-    return sheet_of(every, words(title), words("ability on the other items"), "share who choose it", names=0.2)
+    return sheet_of(every, title, f"{trait} on the other items", "share who choose it", names=0.2)

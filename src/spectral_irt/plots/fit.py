@@ -94,7 +94,7 @@ class FitMap(Display):
                     infit[chosen], outfit[chosen], mark, color=color, markersize=size, alpha=alpha, mew=0, label=name
                 )
         _plain_ticks(ax)
-        kind = "given the scores" if self.conditional else self.words("at estimated abilities")
+        kind = "given the scores" if self.conditional else f"at estimated {self.words.traits}"
         dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")

@@ -95,8 +95,8 @@ class ItemIntervals(Display):
 
     def draw(self, ax: Axes) -> None:
         table, (noun, measure, adjective) = self.columns(), self.what
-        title = f"How {self.words(adjective)} each {noun} is, with its 95% interval"
-        x = f"{self.words(measure)} ({unit(self.scale)})"
+        title = f"How {adjective} each {noun} is, with its 95% interval"
+        x = f"{measure} ({unit(self.scale)})"
         middle, low, high = table[measure], table["ci_low"], table["ci_high"]
         if len(self.labels) <= min(ROWS, room_for(ax)):
             dress(ax, title, x, "")
@@ -105,7 +105,7 @@ class ItemIntervals(Display):
             interval_rows(ax, self.labels.tolist(), middle, low, high, kinds)
             said = "squares: anchored" if given.any() else ""
         else:
-            dress(ax, title, x, f"rank, 1 = most {self.words(adjective)}")
+            dress(ax, title, x, f"rank, 1 = most {adjective}")
             m = len(self.labels)
             some = np.arange(0, m, -(-m // LINES))
             ax.hlines(some + 1, low[some], high[some], color=SKY, linewidth=0.7, rasterized=True)
@@ -154,7 +154,7 @@ class RankIntervals(Display):
         rows = min(ROWS, m, max(1, room_for(ax)))
         low, high, p = (self.table[name][:rows] for name in ("rank_low", "rank_high", "p_top"))
         which = f"The first {rows} of {m:,} items" if rows < m else f"{m:,} items"
-        dress(ax, f"{which}, with 95% intervals of their ranks", self.words("rank, 1 = hardest"), "")
+        dress(ax, f"{which}, with 95% intervals of their ranks", "rank, 1 = hardest", "")
         chances = ["<1%" if 0 < one < 0.01 else f"{100 * one:.0f}%" for one in p.tolist()]
         rank_rows(ax, self.table["item"][:rows].tolist(), low, high, chances)
         ax.plot(np.concatenate([low, high]), np.tile(np.arange(rows), 2), "|", color=BLUE, markersize=7)
@@ -168,7 +168,7 @@ class RankIntervals(Display):
         else:
             ax.set_xlim(0, right * 1.03 + 0.5)
             whole_ticks(ax, "x")
-        note(ax, self.words(f"at the right: chance of being among the {self.top} hardest"))
+        note(ax, f"at the right: chance of being among the {self.top} hardest")
 
 
 def rank_rows(ax: Axes, labels: Sequence[object], low: Ints, high: Ints, beside: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ class Agreement(Display):
         ax.set_ylim(*finite_range(a, b, *([b - Z95 * se, b + Z95 * se] if len(a) <= BARS else [])))
         title = f"{count(len(a), 'common item')} in two calibrations"
         x, y = "difficulty, first (logits)", "difficulty, second, on the scale of the first"
-        dress(ax, title, self.words(x), self.words(y))
+        dress(ax, title, x, y)
         said = f"shift {self.link.shift:.3f} (se {self.link.shift_se:.3f}), {self.link.method}"
         said += f"\nr = {np.corrcoef(a, b)[0, 1]:.3f}; drifted (diamonds): {int(drift.sum()):,}"
         ax.text(0.02, 0.98, said, transform=ax.transAxes, va="top", fontsize=SMALL, color=INK)

@@ -72,7 +72,7 @@ class TestInformation(Display):
         other = ax.twinx()
         other.plot(at, se, "--", color=RED, linewidth=1.6)
         other.set_ylim(0, min(se.max(), 4 * se.min()) * 1.08)  # far off the test it grows without limit
-        other.set_ylabel(self.words("standard error of ability (dashed)"), color=RED)
+        other.set_ylabel(f"standard error of {self.words.trait} (dashed)", color=RED)
         other.spines["top"].set_visible(False)
         people = f"; gray: {count(len(self.ability), 'person')}" if len(self.ability) else ""
         note(ax, f"to somebody who answers all {count(self.layout.n_items, 'item')}{people}")

@@ -169,8 +169,8 @@ class WrightMap(Display):
         kind = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
         others = [f"{name}s" for name in columns]
         named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
-        dress(ax, named, "", f"{self.words(f'ability, {kind}')} ({unit(self.scale)})", grid="y")
-        left_out = self.words(f", {self.left_out:,} without a finite ability left out") if self.left_out else ""
+        dress(ax, named, "", f"{self.words.trait}, {kind} ({unit(self.scale)})", grid="y")
+        left_out = f", {self.left_out:,} without a finite {self.words.trait} left out" if self.left_out else ""
         ticks = [f"{count(len(self.ability), 'person')}{left_out}"]
         ticks += [count(len(labels), name) for name, (labels, _) in columns.items()]
         middles = (starts[:-1] + starts[1:]) / 2

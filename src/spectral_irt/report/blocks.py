@@ -201,7 +201,7 @@ class ReportData:
 
     def heads(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns under heads in these words."""
-        return tuple(replace(column, head=self.words(column.head)) for column in columns)
+        return tuple(replace(column, head=self.words.fill(column.head)) for column in columns)
 
     @property
     def items(self) -> Calibration:

@@ -11,7 +11,7 @@ from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
-from spectral_irt.text import NONE, TEST, Words, count, number, p_value, short, within
+from spectral_irt.text import NONE, count, number, p_value, short, within
 
 if TYPE_CHECKING:
     from spectral_irt.plots.dif import DifferentialPlot
@@ -39,7 +39,7 @@ def fit(data: ReportData) -> Section:
         raise OptionError("See the infit and outfit columns in the tables of items, of each facet and of people.")
     if not record.get("item_fit"):
         raise OptionError("The fit of the items was left out of the analysis.")
-    rows = check_rows(record, data.words)
+    rows = check_rows(record)
     heads = ("Check", "Result", "p-value")
     table = Table("Tests of model fit", heads, tuple(rows))
     return Section((Text(_about_checks(record, len(rows))), table, _map(data)))
@@ -62,7 +62,7 @@ def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
     return f"{said} In large data small departures are found too: look at how large they are."
 
 
-def check_rows(record: Mapping[str, Any], words: Words = TEST) -> list[tuple[str, str, str]]:
+def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """A row for each check that was made."""
     found, shared = record["item_fit"], within(record, "fit_checks", "shared")
     people = within(record, "fit_checks", "erratic_people")
@@ -77,7 +77,7 @@ def check_rows(record: Mapping[str, Any], words: Words = TEST) -> list[tuple[str
             said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
             rows.append((name, said, p_value(test.get("p"))))
 
-    chi_squared(words("Items harder for the less or the more able"), record.get("model_test"))
+    chi_squared("Items harder for low or for high scorers", record.get("model_test"))
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
         strength = f"contrast of the strength of {number(shared.get('strength'), 1)} items"
@@ -128,7 +128,7 @@ def dimensions(data: ReportData) -> Section:
         ("Chance of such a pair under the model", p_value(shared.get("pairs_p"))),
         ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
     )
-    table = Table(data.words("What items share beyond the ability"), ("", "Value"), rows)
+    table = Table(f"What items share beyond the {data.words.trait}", ("", "Value"), rows)
     return Section((Text(short(said, 2_000)), table))
 
 
@@ -139,7 +139,7 @@ def differential(data: ReportData) -> Section:
     if not data.parts.groups:
         raise OptionError("No groups of people were compared; --group COLUMN does.")
     comparisons = data.study._comparisons(data.parts)
-    left_out = [data.words(one.sentence) for one in comparisons.values() if isinstance(one, Finding)]
+    left_out = [one.sentence for one in comparisons.values() if isinstance(one, Finding)]
     if len(left_out) == len(comparisons):
         raise OptionError(" ".join(left_out))
     blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
@@ -154,7 +154,7 @@ def differential(data: ReportData) -> Section:
     tables = []
     for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
         if name in data.tables:
-            caption = data.words(f"Contrasts of {what} between groups; positive = harder for the group")
+            caption = f"Contrasts of {what} between groups; positive = harder for the group"
             filters = ("class", "grouping", "group")
             table = DataTable(name, caption, columns, data.tables[name], filters=filters, noun="comparisons")
             tables += cut_short(table, f"{name}.csv")

@@ -45,7 +45,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("alpha_if_deleted", "KR-20 without the item", 3, closed=True),
     Column("omitted", "Left out", 0, closed=True),
     Column("not_reached", "Not reached", 0, closed=True),
-    Column("point_measure", "Correlation with ability", 2, closed=True),
+    Column("point_measure", "Correlation with {trait}", 2, closed=True),
     Column("point_measure_expected", "Expected correlation", 2, closed=True),
 )
 # Of ratings the fit given the totals is shown, of which 1 is expected, and the conventional one in a row that is open.
@@ -71,7 +71,7 @@ CATEGORIES: tuple[Column, ...] = (
     Column("answer", "Answer"),
     Column("n", "People", 0),
     Column("share", "Share", 3),
-    Column("mean_ability", "Mean ability", 2),
+    Column("mean_ability", "Mean {trait}", 2),
     Column("infit", "Infit", 2),
     Column("threshold", "Threshold", 2),
     Column("se", "s.e.", 2),
@@ -93,16 +93,18 @@ def wright(data: ReportData) -> Section:
         f"{count(len(labels), display.what)} to the right: from {number(difficulty.min())} ({easiest}) to "
         f"{number(difficulty.max())} ({hardest}). The table below the picture has the numbers."
     )
+    trait = data.words.trait
     if data.binary:
         said = (
-            "Able people and hard items are on top. A person beside an item has an even chance of a right answer to it."
+            f"People with a higher {trait} and harder items are on top. A person beside an item has an even chance of "
+            "a right answer to it."
         )
     else:
         said = (
-            "Able people and high thresholds are on top. A person beside the second threshold of an item, (2), is as "
-            "likely to answer in its second category above the lowest as in the one below it."
+            f"People with a higher {trait} and high thresholds are on top. A person beside the second threshold of an "
+            "item, (2), is as likely to answer in its second category above the lowest as in the one below it."
         )
-    said = data.words(said) + "".join(f" A {name} high up is severe." for name in display.facets)
+    said += "".join(f" A {name} high up is severe." for name in display.facets)
     if data.study._comparable() is not None:
         said += " People of different subsets, which nothing links, cannot be compared on it."
     digits, table = 2 if display.scale.is_logits else 1, display.columns()
@@ -129,7 +131,7 @@ def item_table(data: ReportData) -> Section:
     meaning = "larger difficulty = harder" if data.binary else "location: mean of the thresholds"
     table = DataTable(
         "items",
-        data.words(f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits"),
+        f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits",
         tuple(columns),
         values,
         filters=("misfit", "status"),
@@ -145,8 +147,9 @@ def item_table(data: ReportData) -> Section:
             "overfit (more regular than the model)."
         ) + ("" if data.study.facets else " Which items misfit is decided by infit given the scores (conditional).")
     else:
-        said = "The fit of the items was left out of the analysis, and with it what was observed by ability."
-        said = data.words(said)
+        said = (
+            f"The fit of the items was left out of the analysis, and with it what was observed by {data.words.trait}."
+        )
     blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
     return Section(blocks, tuple(categories(data)))
 
@@ -174,7 +177,7 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
     if not data.binary and not data.study.facets:
         values = category_values(data)
         shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
-        head = ["Answer", "People", data.words("Mean ability"), "Infit", "Threshold", "s.e."]
+        head = ["Answer", "People", f"Mean {data.words.trait}", "Infit", "Threshold", "s.e."]
         found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
     elif data.study.facets:
         used = columns_of(data.study.category_use, "item")
@@ -211,7 +214,7 @@ def options(data: ReportData, row: Ints) -> dict[str, Any]:
     ]
     shares = [f"{100 * share:.1f}%" for share in chosen["share"].tolist()]
     n, ability, r = _numbers_of(chosen, n=0, mean_ability=2, point_biserial=2)
-    head = ["Option", "People", "Share", data.words("Mean ability"), "r with the rest"]
+    head = ["Option", "People", "Share", f"Mean {data.words.trait}", "r with the rest"]
     return _inner("Options", head, row[positions(chosen["item"].tolist(), items)], [names, n, shares, ability, r])
 
 
@@ -233,9 +236,10 @@ def curves(data: ReportData) -> Section:
     if not data.parts.fit and (data.binary or not data.study.facets):
         raise OptionError("They come with the fit of the items, which was left out.")
     what = "share of right answers" if data.binary else "mean answer"
+    trait = data.words.trait
     sheets = {
-        curve_sheet: f"Line: the {what} that the model expects by ability. Marks: what was observed in groups of "
-        "people by ability, with 95% intervals; under the model they lie on the line but for chance."
+        curve_sheet: f"Line: the {what} that the model expects by {trait}. Marks: what was observed in groups of "
+        f"people by {trait}, with 95% intervals; under the model they lie on the line but for chance."
     }
     if data.study.facets:  # what was observed is in the tables
         sheets.clear()
@@ -251,14 +255,13 @@ def curves(data: ReportData) -> Section:
             sheets[category_sheet] += f" The answers: {named}."
     elif "distractors" in data.tables:
         sheets[distractor_sheet] = (
-            "The share of people who choose each option, by ability on the other items: the curve of the key, which is "
-            "thick, should rise."
+            f"The share of people who choose each option, by {trait} on the other items: the curve of the key, which "
+            "is thick, should rise."
         )
     blocks: list[Any] = []
     for draw, text in sheets.items():
-        said = data.words(text)
         try:
-            blocks += [picture(draw(data.study), f"Small curves of items. {said}"), Text(said)]
+            blocks += [picture(draw(data.study), f"Small curves of items. {text}"), Text(text)]
         except OptionError as error:
             blocks.append(Text(for_shell(str(error))))
     return Section(tuple(blocks))
@@ -281,10 +284,10 @@ def categories(data: ReportData) -> list[Any]:
     if data.binary or data.study.facets:
         return []
     said = (
-        "Mean ability should rise with the category, and infit be near 1. A threshold, in logits, is where the "
-        "category and the one below it are equally likely."
+        f"Mean {data.words.trait} should rise with the category, and infit be near 1. A threshold, in logits, is where "
+        "the category and the one below it are equally likely."
     )
     values = category_values(data)
     caption = f"{count(len(values['item']), 'category', 'categories')} of the items"
     table = DataTable("categories", caption, data.heads(CATEGORIES), values, noun="categories")
-    return [Text(data.words(said)), *cut_short(table, "thresholds.csv")]
+    return [Text(said), *cut_short(table, "thresholds.csv")]

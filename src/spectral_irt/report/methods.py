@@ -65,11 +65,11 @@ def made_rows(data: ReportData) -> list[tuple[str, str]]:
         scale += f"; these persons have the mean {asked['people_mean']:g} and the sd {asked['people_sd']:g}"
     return [
         ("Model", MODELS[record.get("model") or "rasch"].long),
-        (data.words("Difficulties") if data.binary else "Thresholds", _method(record)),
+        ("Difficulties" if data.binary else "Thresholds", _method(record)),
         ("Standard errors", f"sandwich ({se})" if se in SANDWICH else se),
         ("Prior", said[0].removeprefix("Prior: ").removeprefix("Regularization: ").rstrip(".") if said else "none"),
         *([] if data.scale.is_logits else [("Scale", scale)]),
-        (data.words("Abilities"), ABILITIES[ability].long if ability in ABILITIES else "not computed"),
+        (data.words.fill("{Traits}"), ABILITIES[ability].long if ability in ABILITIES else "not computed"),
         *[("Groups compared", printable(str(one.get("column")))) for one in groupings(record)],
         ("Program", f"spectral-irt {record['versions'].get('spectral_irt', '')}"),
         ("Fingerprint of the data", str(record.get("data_digest", "–"))),
@@ -107,7 +107,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     how, cites = called.paper, called.cites
     if in_categories(record) and name == "spectral":
         how, cites = OF_THRESHOLDS
-    what = "Thresholds" if in_categories(record) else words("Difficulties")
+    what = "Thresholds" if in_categories(record) else "Difficulties"
     cited = {*model.cites, *cites}
     people, items = count(counts.get("persons") or 0, "person", "people"), count(counts.get("items") or 0, "item")
     first = f"Answers of {people} to {items} were calibrated under the {model.paper}"
@@ -129,7 +129,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
         cited.add("andersen")
     first += _prior(record)
     anchored = counts.get("items_anchored")
-    first += words(f", with {count(anchored, 'item')} anchored at known difficulties") if anchored else ""
+    first += f", with {count(anchored, 'item')} anchored at known difficulties" if anchored else ""
     free = within(record, "anchors", "free") or []
     first += f" and the {'anchor' if len(free) == 1 else 'anchors'} of {listed(free)} set free" if free else ""
     sentences = [first + "."]
@@ -139,17 +139,17 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
             cited.add("firth")
     if record.get("design") == "adaptive":
         said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_DESIGN)
-        shape = "came from a distribution of free shape" if words(FREE_SHAPE) in said else "were taken as normal"
+        shape = "came from a distribution of free shape" if FREE_SHAPE in said else "were taken as normal"
         shape += " in each group" if "in each group" in said else ""
         sentences.append(
             "Marginal likelihood was chosen because earlier answers decided which items came next (Eggen & Verhelst, "
-            f"2011); {words('abilities')} {shape}."
+            f"2011); {words.traits} {shape}."
         )
         cited.add("eggen")
     if any(one.get("code") == "weights" for one in record["findings"]):
         sentences.append("People counted by survey weights.")
     sentences += _errors(record, cited)
-    sentences += [words(one) for one in _people(record, cited)]
+    sentences += _people(record, cited, words)
     sentences += _fit(record, cited)
     sentences += _groups(record, cited)
     sentences.append(f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}.")
@@ -186,13 +186,13 @@ def _errors(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     return []
 
 
-def _people(record: Mapping[str, Any], cited: set[str]) -> list[str]:
+def _people(record: Mapping[str, Any], cited: set[str], words: Words) -> list[str]:
     found = record.get("reliability")
     if not found:
         return []
     called = ABILITIES.get(str(within(record, "persons", "ability")))
     cited.update(called.cites if called else ())
-    sentences = [f"Abilities were estimated by {called.paper}."] if called else []
+    sentences = [words.fill("{Traits} were estimated by ") + f"{called.paper}."] if called else []
     quoted = []
     if found.get("eap_reliability") is not None:
         quoted.append(f"the EAP reliability was {number(found['eap_reliability'])}")

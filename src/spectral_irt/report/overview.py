@@ -141,8 +141,8 @@ def reliability_rows(
     rows = []
     eap, kr20 = found.get("eap_reliability"), found.get("kr20")
     if eap is not None:
-        said = f"{100 * eap:.0f}% of the variance in measured ability is true variance; the coefficient to report"
-        rows.append(("EAP reliability", number(eap), words(said)))
+        said = f"{100 * eap:.0f}% of the variance in measured {words.trait} is true variance; the coefficient to report"
+        rows.append(("EAP reliability", number(eap), said))
     if kr20 is not None:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
     if found.get("alpha") is not None:
@@ -165,11 +165,11 @@ def reliability_rows(
             rows.append((name, number(reliable), f"{said}; {more}"))
     target = found.get("targeting")
     if target is not None:
-        rows.append(("Targeting", f"{target:+z.2f}", words(targeting(target, binary=binary))))
+        rows.append(("Targeting", f"{target:+z.2f}", targeting(target, words, binary=binary)))
     return rows
 
 
-def targeting(logits: float, *, binary: bool) -> str:
+def targeting(logits: float, words: Words, *, binary: bool) -> str:
     """Mean ability minus mean difficulty in words."""
     if not binary:
         side = "less" if logits > 0 else "more"
@@ -177,7 +177,7 @@ def targeting(logits: float, *, binary: bool) -> str:
         if abs(logits) < NEAR:
             said = "the items are about where the people are"
     elif abs(logits) < NEAR:
-        said = "the items are about as hard as the people are able"
+        said = "the items are about where the people are"
     else:
         said = f"the items are {'easy' if logits > 0 else 'hard'} for these people"
-    return f"mean ability, without extreme scores, minus mean difficulty, in logits: {said}"
+    return f"mean {words.trait}, without extreme scores, minus mean difficulty, in logits: {said}"

@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "facets": ("", facets),
     "curves": ("Curves of the items", curves),
     "people": ("People", people),
-    "scores": ("From score to ability", scores),
+    "scores": ("From score to {trait}", scores),
     "groups": ("Groups and classes", groups_and_classes),
     "fit": ("Does the model fit?", fit),
     "dimensions": ("Dimensionality", dimensions),
@@ -98,9 +98,9 @@ def sections_of(data: ReportData) -> list[Section]:
     for name, (title, section) in SECTIONS.items():
         try:
             found = section(data)
-            shown.append(replace(found, name=name, title=found.title or data.words(title)))
+            shown.append(replace(found, name=name, title=found.title or data.words.fill(title)))
         except OptionError as error:
-            missing.append(data.words(f"{title}: {for_shell(str(error))}"))
+            missing.append(f"{data.words.fill(title)}: {for_shell(str(error))}")
     shown.append(Section((Lines(tuple(missing)),) if missing else (), (), "Not in this report", "missing"))
     appendix = tuple(block for one in shown for block in one.appendix)
     return [one for one in (*shown, Section(appendix, (), "Appendix: long tables", "appendix")) if one.content]

@@ -28,7 +28,7 @@ PERSONS: tuple[Column, ...] = (
     Column("n", "Answers", 0),
     Column("score", "Right", 0),
     Column("max_score", "Highest possible", 0),
-    Column("ability", "Ability", 2),
+    Column("ability", "{Trait}", 2),
     Column("se", "s.e.", 2),
     Column("measure", "Measure", 1),
     Column("measure_se", "s.e. of measure", 1),
@@ -57,7 +57,7 @@ def people(data: ReportData) -> Section:
     columns = data.heads(PERSONS) + tuple(Column(name, short(name, 40)) for name in data.study._about_persons())
     if not data.binary:
         columns = tuple(replace(one, head=one.head.replace("Right", "Score")) for one in columns)
-    caption = f"{count(len(persons['person']), 'person')}; {data.words('ability')} in logits"
+    caption = f"{count(len(persons['person']), 'person')}; {data.words.trait} in logits"
     table = DataTable("persons", caption, columns, persons, noun="people")
     return Section(tuple(blocks), cut_short(table, "persons.csv"))
 
@@ -65,7 +65,7 @@ def people(data: ReportData) -> Section:
 def _sentence(data: ReportData) -> str:
     found = within(data.record, "persons") or {}
     erratic = within(data.record, "fit_checks", "erratic_people")
-    text = data.words(f"{count(found.get('with_ability') or 0, 'person')} with an ability.")
+    text = f"{count(found.get('with_ability') or 0, 'person')} with a measure."
     without = found.get("without_answers")
     if without:
         text += f" {count(without, 'person')} without answers."
@@ -87,18 +87,18 @@ def _abilities(data: ReportData, persons: Columns) -> Table:
         (name, number(value), number(None if value is None else as_reported(value), 1))
         for name, value, as_reported in rows
     ]
-    head: tuple[str, ...] = ("", data.words("Ability (logits)"), "On the scale of report")
+    head: tuple[str, ...] = ("", data.words.fill("{Trait} (logits)"), "On the scale of report")
     if data.scale.is_logits:
         head, cells = head[:2], [row[:2] for row in cells]  # type: ignore[misc]
     subset = in_first_subset(data)
-    return Table(data.words(f"Abilities of {subset}" if subset else "Abilities"), head, tuple(cells))
+    return Table(data.words.fill("{Traits}") + (f" of {subset}" if subset else ""), head, tuple(cells))
 
 
 SCORES = (
     Column("score", "Score", 0),
     Column("code_sum", "Raw score as coded", 0),
     Column("form", "Form"),
-    Column("ability", "Ability", 2),
+    Column("ability", "{Trait}", 2),
     Column("se", "s.e.", 2),
     Column("measure_100", "0 to 100", 1),
     Column("measure", "Measure", 1),
@@ -120,7 +120,7 @@ def _side_by_side(values: Columns, scale: bool) -> tuple[tuple[Column, ...], Col
     shown = (
         [("measure", "Measure", 1), ("measure_se", "s.e.", 1)]
         if scale
-        else [("ability", "Ability", 2), ("se", "s.e.", 2)]
+        else [("ability", "{Trait}", 2), ("se", "s.e.", 2)]
     )
     if "code_sum" in values:
         shown.insert(0, ("code_sum", "as coded", 0))
@@ -153,7 +153,7 @@ def scores(data: ReportData) -> Section:
         if len(beta) > LONGEST_FORM:
             why = f"nobody answers {len(beta):,} items" if data.binary else f"{len(beta):,} scores are too many"
             raise OptionError(f"There is no form that many people answered, and {why}.")
-        said = data.words(f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty.")
+        said = f"For a person who answers all of the {count(layout.n_items, 'item')} with a difficulty."
         ability, se = score_abilities(beta, layout)
         place = on_scale(data.study.calibration)
         values = {"score": np.arange(len(ability)), **data.study.calibration.code_columns([place])}
@@ -162,7 +162,7 @@ def scores(data: ReportData) -> Section:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
     said += _about_codes(values)
-    caption = data.words("From score to ability")
+    caption = f"From score to {data.words.trait}"
     forms = len(set(values["form"].tolist())) if "form" in values else 1
     score_columns: tuple[Column, ...] = SCORES
     if "code_sum_high" in values and forms == 1:
@@ -209,7 +209,7 @@ def groups_and_classes(data: ReportData) -> Section:
         labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
         rows = _rows(labels, columns, (0, digits, digits, digits, digits))
         heads = ("Group", "People", "Mean", "s.e.", "s.d.", "Latent s.d.")
-        blocks.append(Table(data.words("Mean ability of groups"), heads, rows))
+        blocks.append(Table(f"Mean {data.words.trait} of groups", heads, rows))
         blocks.append(
             Text("s.d.: of the measures, errors and all; latent s.d.: of the population, without their errors.")
         )

@@ -33,7 +33,7 @@ SHOW_RANKED = 60  # or so many where they are ranked: language models, say
 SHOW_SCALES = 3  # scales whose people are shown, where no answers link the items
 DIRECTION = "larger = harder"
 FIT = "infit, outfit: 1 expected, above 1 underfit, below 1 overfit"
-PEOPLE = "larger = abler; 95% intervals of each ability, and of the ranks of all at once"
+PEOPLE = "larger = higher {trait}; 95% intervals of each {trait}, and of the ranks of all at once"
 INTERVAL, MEASURE, DISPLACEMENT = "95% interval", "point\nmeasure", "displ."
 BAR_WIDTH = 24
 
@@ -122,7 +122,7 @@ def intervals(low: Floats, high: Floats) -> list[str]:
     return [f"{a:z.2f} to {b:z.2f}" if np.isfinite(a) else "" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 
-def choose(columns: Columns, fit: Columns | None = None, words: Words = TEST) -> Groups:
+def choose(columns: Columns, fit: Columns | None = None) -> Groups:
     """Which items to show, under which heading."""
     difficulty, se = columns["difficulty"], columns["se"]
     known = np.flatnonzero(np.isfinite(difficulty))
@@ -131,7 +131,7 @@ def choose(columns: Columns, fit: Columns | None = None, words: Words = TEST) ->
     if len(difficulty) <= SHOW_ALL:
         return [("", [*hardest_first.tolist(), *np.flatnonzero(~np.isfinite(difficulty)).tolist()])]
     ends = hardest_first[:SHOW_EACH].tolist(), hardest_first[::-1][:SHOW_EACH].tolist()
-    groups = [(words("hardest"), ends[0]), (words("easiest"), ends[1])]
+    groups = [("hardest", ends[0]), ("easiest", ends[1])]
     if fit is not None and "misfit" in fit:
         misfits = np.flatnonzero(fit["misfit"] != "")
         worst = misfits[np.argsort(fit["misfit_p"][misfits], kind="stable")][:SHOW_MISFITS].tolist()
@@ -156,17 +156,16 @@ def item_table(
     thresholds: Sequence[Sequence[float]] = (),
     unicode: bool = True,
     whole: bool = False,
-    words: Words = TEST,
 ) -> Table:
     """The items that say most, with how they fit where that is known; `thresholds` of each, where it has several."""
-    groups = choose(columns, fit, words)
-    easier, harder = words("easier"), words("harder")
+    groups = choose(columns, fit)
+    easier, harder = "easier", "harder"
     bar_head = f"{easier}{harder:>{BAR_WIDTH - len(easier)}}"
     rows = [row for _, chosen in groups for row in chosen]
     shown = {key: values[rows] for key, values in columns.items()}
     low, middle, high = shown["ci_low"], shown["difficulty"], shown["ci_high"]
     table = [
-        Column(words("difficulty"), numbers(middle, 3)),
+        Column("difficulty", numbers(middle, 3)),
         Column("se", numbers(shown["se"], 3)),
         Column(INTERVAL, intervals(low, high), spare=COMFORT),
         Column(bar_head, bars(low, middle, high, "─●" if unicode else "-o"), left=True, style="blue", spare=WHOLE),
@@ -217,7 +216,7 @@ def bars(low: Floats, middle: Floats, high: Floats, signs: str) -> list[str]:
     return out
 
 
-def choose_people(persons: Columns, words: Words = TEST) -> Groups:
+def choose_people(persons: Columns) -> Groups:
     """Which people to show, under which heading; those on different scales never in one order."""
     scales = sorted({str(scale) for scale in persons.get("scale", np.empty(0)) if scale}, key=int)
     if len(scales) > 1:
@@ -225,16 +224,20 @@ def choose_people(persons: Columns, words: Words = TEST) -> Groups:
         for scale in scales[:SHOW_SCALES]:
             there = np.flatnonzero(persons["scale"] == scale)
             some = {name: values[there] for name, values in persons.items() if name != "scale"}
-            for name, rows in choose_people(some, words):
+            for name, rows in choose_people(some):
                 groups.append((f"scale {scale}" + (f": {name}" if name else ""), there[rows].tolist()))
         return groups
     ability, z = persons["ability"], persons["outfit_z"]
     known, odd = np.flatnonzero(~np.isnan(ability)), np.flatnonzero(np.isfinite(z))
-    ablest = known[np.argsort(-np.round(ability[known], ALIKE), kind="stable")]
+    highest_first = known[np.argsort(-np.round(ability[known], ALIKE), kind="stable")]
     if len(ability) <= (SHOW_RANKED if "rank" in persons else SHOW_PEOPLE):
-        return [("", [*ablest.tolist(), *np.flatnonzero(np.isnan(ability)).tolist()])]
-    ends = {"ablest": ablest, "least able": ablest[::-1], "largest outfit": odd[np.argsort(-z[odd], kind="stable")]}
-    return [(words(name), rows[:SHOW_EACH].tolist()) for name, rows in ends.items() if len(rows)]
+        return [("", [*highest_first.tolist(), *np.flatnonzero(np.isnan(ability)).tolist()])]
+    ends = {
+        "highest": highest_first,
+        "lowest": highest_first[::-1],
+        "largest outfit": odd[np.argsort(-z[odd], kind="stable")],
+    }
+    return [(name, rows[:SHOW_EACH].tolist()) for name, rows in ends.items() if len(rows)]
 
 
 def person_table(
@@ -248,7 +251,7 @@ def person_table(
 ) -> Table:
     """Ability with its error, score, and how regular the answers are; ranks where they were computed. `points`: scores
     add categories, rather than count right answers."""
-    groups = choose_people(persons, words)
+    groups = choose_people(persons)
     shown = {key: values[[k for _, chosen in groups for k in chosen]] for key, values in persons.items()}
     table = []
     if "rank" in shown:
@@ -258,7 +261,7 @@ def person_table(
             for rank, low, high in ranks
         ]
         table += [Column("rank", [one for one, _ in texts]), Column("rank\ninterval", [one for _, one in texts])]
-    table += [Column(words("ability"), numbers(shown["ability"], 2)), Column("se", numbers(shown["se"], 2))]
+    table += [Column(words.trait, numbers(shown["ability"], 2)), Column("se", numbers(shown["se"], 2))]
     if "ci_low" in shown:
         table.append(Column(INTERVAL, intervals(shown["ci_low"], shown["ci_high"])))
     if "measure" in shown:

@@ -198,16 +198,16 @@ def test_two_groups_in_a_two_stage_test():
     assert np.mean(z**2) < 1.7  # 39 degrees of freedom: beyond 1.7 in one of 1,000
     assert np.mean(((normal.difficulty_ - data.difficulty) / normal.se_) ** 2) > 3
     assert "free shape (AIC" in said(fit)
-    assert "takes abilities as normal and" not in said(fit)
+    assert "takes the population as normal and" not in said(fit)
 
 
 def test_normal_abilities_stay_normal_and_it_is_said():
     data = simulate.rasch(600, 30, design="two-stage", routing=10, seed=32).responses
     fit, normal = MarginalRasch().fit(data, design="adaptive"), MarginalRasch().fit(data)
-    assert "takes abilities as normal (a distribution of free shape fits no better" in said(fit)
+    assert "takes the population as normal (a distribution of free shape fits no better" in said(fit)
     np.testing.assert_allclose(fit.difficulty_, normal.difficulty_, atol=1e-10)
     grouped = MarginalRasch().fit(data, groups=np.arange(600) % 2, design="adaptive")
-    assert "takes abilities as normal in each group" in said(grouped)
+    assert "takes the population of each group as normal" in said(grouped)
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     study = study_of(X)
     (found,) = study._item_findings()
     assert (found.code, found.severity, found.items) == ("reversed_items", "warning", (4,))
-    assert "Abler people fail 1 item: 4 (correlation with the other items -0." in found.sentence
+    assert "High scorers fail 1 item: 4 (correlation with the other items -0." in found.sentence
     assert found in study.findings()
 
 

@@ -120,7 +120,7 @@ def test_a_wrong_key_is_named_with_what_people_chose_instead():
     best = max((row for row in rows.values() if not row["key"]), key=lambda row: row["n"])
     said = rows[key["q7"]]
     for words in (
-        f"the key is {key['q7']!r}, but the {best['n']} people who chose {best['option']!r} are abler",
+        f"the key is {key['q7']!r}, but the {best['n']} people who chose {best['option']!r} measure higher",
         f"{best['rest_ability']:z.2f}) than the {said['n']} who chose",
         f"({said['rest_ability']:z.2f})",
     ):

@@ -122,7 +122,7 @@ def test_it_is_readable(n_options):
 def test_a_wrong_key_is_seen(keyed):
     display = keyed.plot.distractors("Item 7")
     assert display.suspects == ("A",)
-    assert any(text.get_text().endswith(": abler than the key") for text in Picture(display.plot()).texts)
+    assert any(text.get_text().endswith(": higher ability than the key") for text in Picture(display.plot()).texts)
     table = display.frame()
     assert table["share"].sum() == pytest.approx(table["stratum"].n_unique())
     up = table.filter(table["option"] == "A")["share"].to_list()

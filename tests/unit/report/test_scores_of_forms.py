@@ -4,6 +4,7 @@ import numpy as np
 
 import spectral_irt as si
 from spectral_irt.report.people import _side_by_side
+from spectral_irt.text import TEST
 
 
 def test_each_form_has_its_columns_and_shorter_forms_end_earlier():
@@ -16,7 +17,7 @@ def test_each_form_has_its_columns_and_shorter_forms_end_earlier():
     study = si.SpectralRasch().fit(responses).analyse(responses, form=label)
     scores = {name: np.asarray(study.scores()[name]) for name in ("form", "score", "ability", "se", "percentile")}
     columns, values = _side_by_side(scores, scale=False)
-    assert [column.head for column in columns][:2] == ["Score", "long: Ability"]
+    assert [TEST.fill(column.head) for column in columns][:2] == ["Score", "long: Ability"]
     assert values["score"].tolist() == list(range(12))
     np.testing.assert_array_equal(values["ability_1"], scores["ability"][scores["form"] == "long"])
     np.testing.assert_array_equal(values["ability_2"][:7], scores["ability"][scores["form"] == "short"])

@@ -190,5 +190,5 @@ def test_the_same_score_is_the_same_place_whatever_the_last_bits():
     many = np.tile(ability, 10)
     persons = {"ability": many, "outfit_z": np.zeros(40)}
     shown = dict(choose_people(persons))
-    assert shown["ablest"] == [1, 5, 9, 13, 17]
-    assert shown["least able"] == [39, 38, 36, 35, 34]
+    assert shown["highest"] == [1, 5, 9, 13, 17]
+    assert shown["lowest"] == [39, 38, 36, 35, 34]

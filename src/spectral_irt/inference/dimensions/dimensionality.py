@@ -43,7 +43,7 @@ FEWEST_DRAWN, MOST_DRAWN, WORK = 4, 16, 4e7  # tables from the model with slopes
 AGAIN = 0.05  # level of the tests against that model: what is asked there has already alarmed
 SLOPES_MEAN = (
     "Here that means: the score counts answers to flat and steep items alike, so measures are less precise than they "
-    "could be, and the order of difficulty of such items differs between weak and able people. Review the flattest, or "
+    "could be, and the order of difficulty of such items differs between low and high scorers. Review the flattest, or "
     "keep the model where equal weights are wanted."
 )
 CORRELATION = 0.4  # a residual correlation of two items that should not escape

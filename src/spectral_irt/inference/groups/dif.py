@@ -455,7 +455,7 @@ def _findings(
         one = len(named) == 1
         sentence = (
             f"{count(len(named), 'item differs', 'items differ')} between the groups as "
-            f"{'its slope predicts' if one else 'their slopes predict'} for groups of unlike ability, which is not "
+            f"{'its slope predicts' if one else 'their slopes predict'} for groups whose means differ, which is not "
             f"counted as DIF: {listed(named)}."
         )
         remedy = "A model with slopes (2PL, generalized partial credit) would fit better."

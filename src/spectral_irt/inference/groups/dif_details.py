@@ -97,8 +97,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             Finding(
                 "nonuniform_not_tested",
                 "note",
-                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more "
-                "able half of a group is too small.",
+                "Whether differences change from low to high scorers (non-uniform DIF) was not tested: half of a group "
+                "is too small.",
             )
         ]
     rows = np.flatnonzero(columns["nonuniform"])
@@ -116,8 +116,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
         Finding(
             "nonuniform_items",
             "warning",
-            f"The difference depends on ability for {count(len(items), 'item')} (non-uniform DIF). It "
-            f"grows from the less able to the more able half: {first_few(parts)}.",
+            f"The difference changes from low to high scorers for {count(len(items), 'item')} (non-uniform DIF). From "
+            f"the lower to the upper half of the persons it grows: {first_few(parts)}.",
             "Check whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )

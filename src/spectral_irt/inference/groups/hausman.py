@@ -104,7 +104,7 @@ def hausman(
         return found
     finding = _finding(found, layout.binary, groups is not None)
     if forms_follow_ability(responses):
-        note = "Here forms are for people of different ability, and their answers did not choose them: CML holds."
+        note = "Here forms are for different people, and their answers did not choose them: CML holds."
         finding = replace(finding, severity="note", sentence=f"{finding.sentence} {note}")
     return replace(found, findings=(finding,))
 
@@ -302,12 +302,12 @@ def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:
     things = "Difficulties" if binary else "Thresholds"
     wide = abs(test.stretch - 1) >= 0.05
     wider = f"about {test.stretch:.1f} times as far apart" if wide else f"{test.size:.2f} logits off"
-    one = "abilities are not from one normal population, as when forms are for different people"
+    one = "the people are not from one normal population, as when forms are for different people"
     where = " (with `groups=` where forms are for different people)" if binary else ""
     sentence = (
         f"{things} by conditional and by marginal maximum likelihood (CML, MML) disagree ({p_value(test.p)}; those of "
         f"CML are {wider}). Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
-        f"CML is wrong; or {'abilities in the groups are not normal' if grouped else one}, and then MML is."
+        f"CML is wrong; or {'the populations of the groups are not normal' if grouped else one}, and then MML is."
     )
     remedy = (
         f"If the answers decided what came next, say `design='adaptive'`{where}. If they did not, keep the "

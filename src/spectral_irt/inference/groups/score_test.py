@@ -182,6 +182,6 @@ def _unequal_halves(p: float, z: Floats, item_p: Floats, labels: Floats, spread:
     sentence = (
         f"Item difficulties differ between low and high scorers by about {spread:.2f} logits ({p_value(p)}){most}."
     )
-    remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared."
+    remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike means are compared."
     items = tuple(labels[np.sort(certain)].tolist())
     return (Finding("unequal_halves", "warning" if spread >= NOTABLE else "note", sentence, remedy, items),)

@@ -326,7 +326,7 @@ def reversed_findings(
     named, lowest, binary = labels[hit], float(np.nanmin(found.item_rest[hit])), calibration.layout.binary
     half = loading is not None and 2 * len(named) >= np.count_nonzero(loading)
     what = (
-        f"Abler people {'fail' if binary else 'answer'} {count(len(named), 'item')}{'' if binary else ' lower'}: "
+        f"High scorers {'fail' if binary else 'answer'} {count(len(named), 'item')}{'' if binary else ' lower'}: "
         f"{listed(named)} (correlation with the other items{' down to' if len(named) > 1 else ''} {lowest:.2f})."
     )
     if half:

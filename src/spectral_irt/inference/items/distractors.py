@@ -159,12 +159,10 @@ def _compared(columns: Columns, row: int, right: int) -> str:
     """Those who chose the option in this row beside those who chose the key."""
     key, n, mean = columns["option"][right], columns["n"], columns["rest_ability"]
     who = f"the {n[row]:,} people who chose {columns['option'][row]!r}"
-    able = f"(mean ability on the other items {mean[row]:z.2f})"
+    higher = f"measure higher on the other items (mean {mean[row]:z.2f})"
     if n[right] < FEWEST:
-        return f"the key is {key!r}, which {n[right] or 'nobody'} chose, and {who} are abler {able} than the others"
-    return (
-        f"the key is {key!r}, but {who} are abler {able} than the {n[right]:,} who chose {key!r} ({mean[right]:z.2f})"
-    )
+        return f"the key is {key!r}, which {n[right] or 'nobody'} chose, and {who} {higher} than the others"
+    return f"the key is {key!r}, but {who} {higher} than the {n[right]:,} who chose {key!r} ({mean[right]:z.2f})"
 
 
 def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple[Finding, ...]:

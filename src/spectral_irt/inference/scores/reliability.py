@@ -174,7 +174,7 @@ class Reliability:
         if r is not None and r > TARGETED and self.n_persons >= FEW:
             within = self.within_forms
             about = "" if within is None else f": about {within:.2f} among people with the same items"
-            parts.append(f"abler people met harder items (r = {r:.2f}){about}")
+            parts.append(f"high scorers met harder items (r = {r:.2f}){about}")
         return "; ".join(filter(None, parts))
 
     def __repr__(self) -> str:
