@@ -9,7 +9,7 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.dimensions.pairs import apart, pair_sums
-from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
+from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import strata_columns
@@ -63,8 +63,11 @@ def test_strata_classical_statistics_and_pairs(kinds):
     same(*found)
     same(*(rises(*one.chose) for one in found))
     assert cronbach_alpha(answers[0])[0] == cronbach_alpha(answers[1])[0]
-    same(*(correlations(residual_matrices(each, beta, theta, standardized=True), min_people=30)[0] for each in answers))
     known = np.isfinite(beta)
+    tables = [ResidualTable.of(each.take_items(known), beta[known]) for each in answers]
+    for kind in range(2):
+        same(*(each.correlations(30)[kind] for each in tables))
+        same(*(np.concatenate([batch[kind] for batch in each.drawn(range(20), 0, 30)]) for each in tables))
     moved, half = apart(beta[known]), np.arange(400) % 2
     wide = Thresholds(np.ones(8, dtype=np.int64))
     vars(wide)["binary"] = False

@@ -80,6 +80,7 @@ def test_fit_writes_a_page_that_needs_nothing_else(cli: Cli, lsat: Path) -> None
     assert page.titles() == [
         *("Findings", "Summary", "People and items on one scale", "Items", "Curves of the items", "People"),
         *("From score to ability", "Does the model fit?", "Dimensionality", "Methods", "Not in this report"),
+        "Appendix: long tables",
     ]
     for tag, attributes in page.tags:
         for name in ("src", "href", "action", "data", "poster", "srcset"):

@@ -17,12 +17,11 @@ import pytest
 from gold import SETS, answers, close, of_items, said, table
 from spectral_irt import ConditionalRasch, datasets
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.dimensions.q3 import correlations, residual_matrices
+from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.martin_loef import martin_loef
 from spectral_irt.inference.groups.model_tests import andersen, compare_groups
-from spectral_irt.persons import abilities
 
 GIVEN, OWN, LR, DIFFICULTY, Z, Z_GIVEN, Q3, LR_ORDERED = 1e-6, 1e-4, 1e-6, 1e-4, 4e-4, 1e-4, 1e-9, 1e-4
 SPLITS = {"median": "median", "mean": "mean", "scores": "all.r"}
@@ -106,8 +105,7 @@ def test_q3(name):
     """Given psychotools' difficulties, at our own Warm abilities."""
     others, data = said(name), answers(name)
     beta = of_items(others["psychotools_raschmodel"]["difficulty_sum0"], data.items)
-    matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardized=False)
-    ours, theirs = correlations(matrices, min_people=4)[0], others["sirt_Q3_wle"]
+    ours, theirs = ResidualTable.of(data, beta).correlations(4).q3, others["sirt_Q3_wle"]
     np.fill_diagonal(ours, 1)
     close(ours, np.array(theirs["Q3_matrix"], dtype=float), Q3)
     close(np.nanmean(ours[np.triu_indices(len(ours), 1)]), theirs["Q3_mean"], Q3)

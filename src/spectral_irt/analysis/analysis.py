@@ -20,7 +20,7 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.data.booklets import blanks_by_item
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.dimensions.dimensionality import dimensionality
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, too_few
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
 from spectral_irt.inference.fit.checks import VISIBLE, Checks, cause_findings, not_visible
 from spectral_irt.inference.fit.item_fit import LEVEL, detectable, item_fit_columns, misfit_finding
@@ -39,7 +39,7 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
-    from spectral_irt.inference.dimensions.q3 import LocalDependence
+    from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.inference.groups.model_tests import WaldTest
     from spectral_irt.inference.items.distractors import Distractors
@@ -324,8 +324,7 @@ class Analysis(AnalysisOfRatings):
         calibration, responses = self.calibration, self.responses
         columns = columns_of(self.item_fit, bootstrap=bootstrap, sample=sample)
         halves = self.quick_model_test()
-        self._tell("dimensions and dependent items")
-        shared = dimensionality(calibration, responses)
+        shared = self._dimensionality()
         self._tell("person misfit")
         own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
         known = (self.abilities("wle"), self._person_fit("wle")) if persons and own else None
@@ -386,16 +385,43 @@ class Analysis(AnalysisOfRatings):
                 found[name] = Finding("dif_left_out", "note", f"DIF by {name!r} was left out: {reason}")
         return found
 
-    @once
+    @of_items
     def local_dependence(
-        self, *, min_people: int = MIN_PAIRED, sample: int | None = None, seed: int = 0
+        self, *, min_people: int = MIN_PAIRED, sample: int | None = None, draws: int | None = None, seed: int = 0
     ) -> LocalDependence:
-        """Yen's Q3 of pairs of items, and principal components of residuals, to report; `checks` decides.
+        """Yen's Q3 of pairs of items, with the verdict on each that summary, report and files give, too.
 
-        The parameters are those of `inference.dimensions.q3.local_dependence`.
+        The parameters are those of `inference.dimensions.dimensionality.dimensionality`.
         """
-        how: dict[str, Any] = {"min_people": min_people, "sample": sample, "seed": seed}
-        return inference.local_dependence(self.calibration, self.responses, **how)
+        return self.dimensionality(min_people=min_people, sample=sample, draws=draws, seed=seed).dependence
+
+    @of_items
+    def dimensionality(
+        self, *, min_people: int = MIN_PAIRED, sample: int | None = None, draws: int | None = None, seed: int = 0
+    ) -> Dimensionality:
+        """Contrasts of the residuals, the variance that the measures explain (Winsteps' table 23), and dependent pairs.
+
+        The parameters are those of `inference.dimensions.dimensionality.dimensionality`.
+        """
+        if self.calibration.adaptive:
+            raise OptionError(
+                "local dependence and dimensions go by residuals given the score, and these answers chose the items: "
+                "they are left out of adaptive designs."
+            )
+        result = self._dimensionality(min_people, sample, draws, seed)
+        if result is None:
+            raise DesignError(too_few(self.responses, min_people))
+        return result
+
+    @once
+    def _dimensionality(
+        self, min_people: int = MIN_PAIRED, sample: int | None = None, draws: int | None = None, seed: int = 0
+    ) -> Dimensionality | None:
+        """The one computation of dependent pairs and dimensions; None with too few data."""
+        self._tell("dimensions and dependent items")
+        return dimensionality(
+            self.calibration, self.responses, min_people=min_people, sample=sample, draws=draws, seed=seed
+        )
 
     @of_items
     @tabled

@@ -42,14 +42,18 @@ if TYPE_CHECKING:
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
 OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
-MORE = ("forms", "unexpected", "item_fit", "curves", "item_analysis", "distractors")  # files that must be asked for
+OF_DIMENSIONS = ("dimensionality", "residual_loadings", "local_dependence")
+MORE = (
+    *("forms", "unexpected", "item_fit", "curves", "item_analysis", "distractors"),
+    *OF_DIMENSIONS,
+)  # files that must be asked for
 OF_FIT = (
     *("infit", "infit_z", "outfit", "outfit_z", "infit_conditional", "infit_conditional_z"),
     *("outfit_conditional", "outfit_conditional_z", "point_measure"),
 )  # what of the fit is among the items, before `item_rest` and `misfit`
 TABLES = (
     *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
-    *("item_fit", "curves", "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
+    *("item_fit", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
     "ranking",
 )
 RESULTS = (
@@ -172,6 +176,11 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         tables["item_fit"] = fit
         if not calibration.layout.binary and (curves := study._curves()):
             tables["curves"] = curves
+        shared = study._dimensionality()
+        if shared is not None:
+            tables["dimensionality"] = shared.contrasts.variance_columns
+            tables["residual_loadings"] = shared.contrasts.loading_columns
+            tables["local_dependence"] = shared.dependence.columns
     if parts.item_analysis and every:
         tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
         refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())

@@ -11,7 +11,7 @@ All terms are positive, and nothing cancels. Missing responses stay missing. Peo
 one pattern and share one table; blocks of people bound the memory.
 
 Each response has a uniform number of its own, a hash of seed, draw, person and item (SplitMix64: Steele, Lea & Flood
-2014, OOPSLA): draws depend neither on blocks nor on threads, and the first 100 of 1,000 draws are those of 100.
+2014, OOPSLA): draws depend neither on blocks nor on threads.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PatternBlock:
         return replace(self, persons=self.persons[people], pattern=self.pattern[people])
 
 
-def draws_given_score(responses: Responses, thresholds: Floats, *, draws: int, seed: int = 0) -> Iterator[DrawnBlock]:
+def draws_given_score(responses: Responses, thresholds: Floats, *, draws: range, seed: int = 0) -> Iterator[DrawnBlock]:
     """Response patterns of every person with a response, drawn given the person's score and answered items.
 
     Yields block after block of people, each with all its draws: statistics of a draw are sums over the blocks.
@@ -74,8 +74,8 @@ def draws_given_score(responses: Responses, thresholds: Floats, *, draws: int, s
         Right and wrong or in ordered categories, with missing responses or without.
     thresholds : float array
         Of every item; a person with a response to an item without thresholds (NaN) is an error: leave such items out.
-    draws : int
-        How many data sets to draw.
+    draws : range
+        Which data sets of the stream of the seed to draw: `range(1000)` are the first thousand.
     seed : int
         Random seed (default 0), zero or more.
     """
@@ -84,7 +84,7 @@ def draws_given_score(responses: Responses, thresholds: Floats, *, draws: int, s
     cumulated = responses.thresholds.cumulated(np.nan_to_num(thresholds))
     for block in _pattern_blocks(responses):
         passed = _passed(block, cumulated[block.items])
-        size = max(1, DRAWN_CELLS // (draws * len(block.items)))
+        size = max(1, DRAWN_CELLS // (len(draws) * len(block.items)))
         for start in range(0, len(block.persons), size):
             some = block.take(slice(start, start + size))
             yield DrawnBlock(some.persons, some.items, _drawn(some, passed, responses, draws, seed))
@@ -151,14 +151,14 @@ def _passed(block: PatternBlock, cumulated: Floats) -> Floats:
     return passed
 
 
-def _drawn(block: PatternBlock, passed: Floats, responses: Responses, draws: int, seed: int) -> NDArray[np.uint8]:
+def _drawn(block: PatternBlock, passed: Floats, responses: Responses, draws: range, seed: int) -> NDArray[np.uint8]:
     n_patterns = len(block.scores)
-    categories = np.zeros((draws, len(block.persons), len(block.items)), dtype=np.uint8)
+    categories = np.zeros((len(draws), len(block.persons), len(block.items)), dtype=np.uint8)
     start_score = block.scores[block.pattern]
     flat = passed.reshape(len(passed), passed.shape[1], -1)
     step = max(1, CACHED // len(block.persons))
-    for first in range(0, draws, step):
-        rows = np.arange(first, min(first + step, draws), dtype=np.uint64)
+    for first in range(0, len(draws), step):
+        rows = np.array(draws[first : first + step], dtype=np.uint64)
         # The cell (draw, person, item) has a number of its own, and a hash of it is its uniform number.
         cell = rows[:, None] * np.uint64(responses.n_persons) + block.persons.astype(np.uint64)
         cell *= np.uint64(responses.n_items)

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spectral_irt.inference.dimensions.q3 import local_dependence as local_dependence
     from spectral_irt.inference.groups.calibrations import model_like as model_like
     from spectral_irt.inference.groups.dif import Differential as Differential
     from spectral_irt.inference.groups.dif import differential as differential
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from spectral_irt.inference.scores.equating import equate_forms as equate_forms
 else:
     _HOMES = {
-        "local_dependence": "dimensions.q3",
         "Differential": "groups.dif",
         "differential": "groups.dif",
         "model_like": "groups.calibrations",

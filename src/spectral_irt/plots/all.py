@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spectral_irt.analysis import Analysis, Parts
-    from spectral_irt.inference.dimensions.q3 import LocalDependence
+    from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.plots.dif import DifferentialPlot
 

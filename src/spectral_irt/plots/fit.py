@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
-    from spectral_irt.inference.dimensions.q3 import LocalDependence
+    from spectral_irt.inference.dimensions.local_dependence import LocalDependence
 
 LOOKS = {"underfit": (RED, "^", "underfit (noise)"), "overfit": (GREEN, "v", "overfit (too regular)")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
 FEW = 3  # named where every item fits
+ALL_NAMED = 15  # items that are all named, where there is room
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
 
 
@@ -95,11 +96,15 @@ class FitMap(Display):
                 )
         _plain_ticks(ax)
         kind = "given the scores" if self.conditional else f"at estimated {self.words.traits}"
-        dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
+        which = "conditional " if self.conditional else ""
+        dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", f"{which}infit", f"{which}outfit")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
-        worst = self.worst(NAMED if not fits.all() else FEW)
-        worst = worst[~fits[worst] | fits.all()]
+        if len(fits) <= ALL_NAMED:
+            worst = self.worst(len(fits))
+        else:
+            worst = self.worst(NAMED if not fits.all() else FEW)
+            worst = worst[~fits[worst] | fits.all()]
         name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist(), among=(infit, outfit))
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
         beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
@@ -143,8 +148,8 @@ class ResidualCorrelations(Display):
         return cls(found=found, frame_kind=found.frame_kind)
 
     def columns(self) -> Columns:
-        """`item_1, item_2, n, q3, excess, z, dependent`, the strongest pair first."""
-        return {name: values for name, values in self.found.columns.items() if name != "p"}
+        """`item_1, item_2, n, q3, q3_above_mean, z, dependent`, the strongest pair first."""
+        return {name: values for name, values in self.found.columns.items() if name not in ("p_adjusted", "p_slopes")}
 
     def size(self) -> tuple[float, float]:
         if len(self.found.items) <= CELLS:
@@ -180,18 +185,26 @@ class ResidualCorrelations(Display):
         bar.outline.set_visible(False)
         dependent = count(int(marked.sum()), "dependent pair")
         where: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
-        ax.text(0.98, 0.98, f"mean Q3 {self.found.mean:.3f}\n{dependent} (stars)", fontsize=SMALL, color=INK, **where)
+        ax.text(
+            0.98,
+            0.98,
+            f"mean Q3 {self.found.mean:.3f}\n{dependent} at {self.found.level:.0%} (stars)",
+            fontsize=SMALL,
+            color=INK,
+            **where,
+        )
 
     def _draw_pairs(self, ax: Axes) -> None:
         table = self.columns()
         rows = min(TOP, len(table["n"]), max(1, room_for(ax)))
-        excess, marked = table["excess"][:rows], table["dependent"][:rows].astype(bool)
+        excess, marked = table["q3_above_mean"][:rows], table["dependent"][:rows].astype(bool)
         half = 1.96 / np.sqrt(np.maximum(table["n"][:rows] - 3, 1)) * (1 - np.minimum(table["q3"][:rows] ** 2, 1))
         dress(ax, f"The {rows} strongest residual correlations", "Q3 above the average pair, with 95% interval", "")
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
-        pairs = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
-        names = [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in pairs]
+        labels = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
+        names = [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in labels]
         kinds = [(~marked, GRAY, "o"), (marked, RED, "D")]
         interval_rows(ax, names, excess, excess - half, excess + half, kinds, longest=40)
-        note(ax, f"diamonds: dependent; {len(self.found.pairs[0]):,} pairs, mean Q3 {self.found.mean:.3f}")
+        pairs = f"{len(self.found.pairs[0]):,} pairs, mean Q3 {self.found.mean:.3f}"
+        note(ax, f"diamonds: dependent at {self.found.level:.0%}; {pairs}")

@@ -7,10 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import Finding, OptionError
-from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
+from spectral_irt.inference.dimensions.dimensionality import only_above
+from spectral_irt.inference.fit.checks import not_significant
+from spectral_irt.inference.results import EACH
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
+from spectral_irt.tables import Columns
 from spectral_irt.text import NONE, count, number, p_value, short, within
 
 if TYPE_CHECKING:
@@ -28,6 +31,31 @@ CONTRASTS = (
     Column("class", "Class"),
     Column("interaction_p_bh", "p, nonuniform", 3, p=True),
     Column("mh_delta", "Mantel-Haenszel delta", 2),
+)
+FEW_PAIRS, MANY_PAIRS = 5, 20  # pairs shown where none, and where many are dependent; the appendix has all
+PARTS = {
+    "total": "Total",
+    "measures": "Explained by measures",
+    "persons": "Explained by persons",
+    "items": "Explained by items",
+    "unexplained": "Unexplained",
+    "contrast_1": "Unexplained, first contrast",
+    "contrast_2": "Unexplained, second contrast",
+    "contrast_3": "Unexplained, third contrast",
+    "contrast_4": "Unexplained, fourth contrast",
+    "contrast_5": "Unexplained, fifth contrast",
+}
+LOADINGS = (Column("item", "Item"), *(Column(f"contrast_{k}", f"Contrast {k}", 2) for k in range(1, 6)))
+PAIRS = (
+    Column("item_1", "Item"),
+    Column("item_2", "and item"),
+    Column("n", "People", 0),
+    Column("q3", "Q3", 3),
+    Column("q3_above_mean", "Q3 above the mean", 3),
+    Column("z", "z", 2),
+    Column("p_adjusted", "p, adjusted", 4, p=True),
+    Column("p_slopes", "p, allowing for slopes", 4, p=True),
+    Column("dependent", "Dependent"),
 )
 BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[1:7])
 
@@ -80,11 +108,12 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     chi_squared("Items harder for low or for high scorers", record.get("model_test"))
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
-        strength = f"contrast of the strength of {number(shared.get('strength'), 1)} items"
+        strength = f"first contrast: eigenvalue {number(shared.get('eigenvalue'))}"
         rows.append(("Local dependence of pairs of items", pairs, p_value(shared.get("pairs_p"))))
         rows.append(("A second dimension", strength, p_value(shared.get("contrast_p"))))
     if people:
-        said = f"{100 * people['share']:.1f}%, expected {100 * people['chance']:.1f}%"
+        n = people["n_people"]
+        said = f"{people['share'] * n:,.0f} of {n:,} persons, {number(people['chance'] * n, 1)} expected"
         rows.append(("Person misfit", said, p_value(people.get("p"))))
     chi_squared("Conditional against marginal likelihood (Hausman)", record.get("conditional_against_marginal"))
     return rows
@@ -102,7 +131,12 @@ def _map(data: ReportData) -> Any:
         f"{number(infit.max())}, outfit from {number(outfit.min())} to {number(outfit.max())}; 1 fits. Farthest from "
         f"the model: {', '.join(worst)}."
     )
-    return picture(display, alt, "The numbers of every item are in the table of the items.")
+    caption = (
+        "Mean squares conditional on the scores; each row of the table of items has them when it is opened (infit and "
+        "outfit, conditional). The columns infit and outfit of that table are the conventional ones, at estimated "
+        f"{data.words.traits}."
+    )
+    return picture(display, alt, caption)
 
 
 def dimensions(data: ReportData) -> Section:
@@ -114,22 +148,84 @@ def dimensions(data: ReportData) -> Section:
         if within(data.record, "item_fit") is None:
             raise OptionError("It is looked at with the fit of the items, which was left out.")
         raise OptionError("There are too few people or items to see a second dimension or dependent items.")
-    found = [one for one in data.record["findings"] if one.get("code") in OF_DIMENSIONS]
-    if found:
-        said = " ".join(f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in found)
-    else:
-        said = f"No second dimension seen; {unseen_dependence(shared['detectable'])}."
-    rows = (
-        ("People and items looked at", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
-        ("Strength of the first contrast, in items", number(shared.get("strength"))),
-        ("Chance of such a contrast under the model", p_value(shared.get("contrast_p"))),
-        ("Dependent pairs", number(shared.get("dependent_pairs") or 0, 0)),
-        ("Residual correlation of the strongest pair", number(shared.get("correlation"))),
-        ("Chance of such a pair under the model", p_value(shared.get("pairs_p"))),
-        ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
+    findings = [one for one in data.record["findings"] if one.get("code") in OF_DIMENSIONS]
+    sentences = [f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in findings]
+    codes = {one.get("code") for one in findings}
+    if "second_dimension" not in codes and shared["contrast_p"] < EACH:
+        sentences.append(f"The first contrast ({p_value(shared['contrast_p'])}) is that of the dependent items.")
+    elif "second_dimension" not in codes:
+        sentence = not_significant("second dimension", shared["contrast_p"])
+        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    if "dependent_items" not in codes:
+        sentence = not_significant("local dependence", shared["pairs_p"], only_above(shared["detectable"]))
+        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    blocks: list[Any] = [
+        Text(short(" ".join(sentences), 2_000)),
+        _variance(data),
+        _contrast(shared),
+        _residuals(shared),
+    ]
+    pairs = data.tables["local_dependence"]
+    dependent = int(pairs["dependent"].sum())
+    shown = max(dependent, FEW_PAIRS)
+    if dependent <= MANY_PAIRS:
+        blocks.append(_strongest_pairs(pairs, shown))
+    tables: list[Any] = [
+        DataTable("residual_loadings", "Loadings on residual contrasts", LOADINGS, data.tables["residual_loadings"])
+    ]
+    tables += cut_short(
+        DataTable("local_dependence", "Residual correlations of pairs of items", PAIRS, pairs, noun="pairs"),
+        "local_dependence.csv",
     )
-    table = Table(f"What items share beyond the {data.words.trait}", ("", "Value"), rows)
-    return Section((Text(short(said, 2_000)), table))
+    return Section(tuple(blocks), tuple(tables))
+
+
+def _variance(data: ReportData) -> Table:
+    """Winsteps' table 23."""
+    columns = data.tables["dimensionality"]
+    rows = [
+        (PARTS.get(part, part), number(units), f"{number(percent, 1)}%")
+        for part, units, percent in zip(*columns.values(), strict=True)
+    ]
+    return Table("Variance of the responses", ("", "Eigenvalue (items)", "Percent"), tuple(rows))
+
+
+def _contrast(shared: Mapping[str, Any]) -> Table:
+    rows = [
+        ("Eigenvalue of the first contrast (items)", number(shared.get("eigenvalue"))),
+        (f"Critical value at {EACH:.0%}", number(shared.get("eigenvalue_critical"))),
+        ("p-value", p_value(shared.get("contrast_p"))),
+        ("Strength, the eigenvalue without what chance adds to it (items)", number(shared.get("strength"))),
+    ]
+    return Table("First residual contrast", ("", "Value"), tuple(rows))
+
+
+def _residuals(shared: Mapping[str, Any]) -> Table:
+    draws = shared.get("draws")
+    judged = f"{draws:,} data sets drawn given the scores" if draws else "normal distribution (large sample)"
+    rows = [
+        ("People and items", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
+        ("Dependent pairs", f"{shared.get('dependent_pairs') or 0:,} of {shared.get('n_pairs') or 0:,}"),
+        ("p-value, adjusted for all pairs", p_value(shared.get("pairs_p"))),
+        ("Judged by", judged),
+        ("Mean Q3", number(shared.get("mean_q3"), 3)),
+        ("Q3*, the largest Q3 less the mean", number(shared.get("q3_star"), 3)),
+        (f"Critical value of Q3* at {EACH:.0%}", number(shared.get("q3_star_critical"), 3)),
+        ("Q3 above the mean that would be found with probability 80%", number(shared.get("detectable"))),
+    ]
+    return Table("Residual correlations (Q3)", ("", "Value"), tuple(rows))
+
+
+def _strongest_pairs(pairs: Columns, most: int) -> Table:
+    """The pairs that are dependent, or those that come next to it."""
+    rows = []
+    for k in range(min(most, len(pairs["n"]))):
+        verdict = "yes" if pairs["dependent"][k] else "no"
+        names = (short(pairs["item_1"][k], 40), short(pairs["item_2"][k], 40))
+        q3 = (number(float(pairs["q3"][k])), number(float(pairs["q3_above_mean"][k])))
+        rows.append((*names, *q3, p_value(float(pairs["p_adjusted"][k])), verdict))
+    head = ("Item", "and item", "Q3", "Q3 above the mean", "p-value, adjusted", "Dependent")
+    return Table("Pairs with the most significant residual correlations", head, tuple(rows))
 
 
 def differential(data: ReportData) -> Section:

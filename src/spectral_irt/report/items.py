@@ -40,6 +40,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("outfit_z", "Outfit z", 2, closed=True),
     Column("infit_conditional", "Infit, conditional", 2, closed=True),
     Column("infit_conditional_z", "Infit z, conditional", 2, closed=True),
+    Column("outfit_conditional", "Outfit, conditional", 2, closed=True),
     Column("misfit_p", "p of misfit, adjusted", 4, closed=True, p=True),
     Column("discrimination", "Slope (1: the model's)", 2, closed=True),
     Column("alpha_if_deleted", "KR-20 without the item", 3, closed=True),
@@ -60,6 +61,7 @@ OF_RATINGS = tuple(
         "outfit_z": Column("outfit_conditional_z", "Outfit z", 2, closed=True),
         "infit_conditional": Column("infit", "Infit at estimated measures", 2, closed=True),
         "infit_conditional_z": Column("infit_z", "Infit z at estimated measures", 2, closed=True),
+        "outfit_conditional": Column("outfit", "Outfit at estimated measures", 2, closed=True),
     }.get(column.name, column)
     for column in COLUMNS
 )

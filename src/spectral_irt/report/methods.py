@@ -219,11 +219,23 @@ def _fit(record: Mapping[str, Any], cited: set[str]) -> list[str]:
         f"{count(found.get('judged') or 0, 'item')} misfitted."
     ]
     if within(record, "fit_checks", "shared"):
-        cited |= {"wollenberg", "linacre"}
-        sentences.append(
-            "Dependence of pairs of items was tested given the score (Van den Wollenberg, 1982), and dimensionality by "
-            "the first contrast of the residuals (Linacre, 1998)."
-        )
+        cited |= {"yen", "linacre"}
+        shared = record["fit_checks"]["shared"]
+        draws = shared.get("draws")
+        if draws:
+            cited.add("westfall")
+            sentences.append(
+                "Local dependence was judged by Q3, the correlation of residuals (Yen, 1984), and dimensionality by "
+                f"the first contrast of the residuals (Linacre, 1998), both against {draws:,} data sets drawn given "
+                "the scores, with p-values adjusted for all pairs (Westfall & Young, 1993)."
+            )
+        else:
+            cited.add("wollenberg")
+            sentences.append(
+                "Local dependence is described by Q3 (Yen, 1984); pairs of items were tested given the score (Van den "
+                "Wollenberg, 1982; Bonferroni), and dimensionality by the first contrast of the residuals (Linacre, "
+                "1998)."
+            )
     if record.get("conditional_against_marginal"):
         cited.add("hausman")
         sentences.append("Conditional and marginal estimates were compared (Hausman, 1978).")

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.person_fit import misfit_sentence
+from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.grouping import mean_sentences
 from spectral_irt.plots.base import on_scale
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
@@ -70,8 +70,8 @@ def _sentence(data: ReportData) -> str:
     if without:
         text += f" {count(without, 'person')} without answers."
     if erratic:
-        said = misfit_sentence(erratic["share"], erratic["chance"], erratic["p"])
-        text += f" P{said[1:]}: infit or outfit z above {erratic['limit']:g}."
+        misfit = PersonMisfit(erratic["n_people"], erratic["share"], erratic["chance"], erratic["p"])
+        text += f" {misfit_sentence(misfit)}: infit or outfit z above {erratic['limit']:g}."
     return text
 
 

@@ -13,10 +13,10 @@ from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from split import in_blocks
 
 
-def all_draws(responses, thresholds, draws, seed=0):
+def all_draws(responses, thresholds, draws, seed=0, first=0):
     """Draws x people x items, NaN where a person did not answer."""
     table = np.full((draws, responses.n_persons, responses.n_items), np.nan)
-    for block in draws_given_score(responses, thresholds, draws=draws, seed=seed):
+    for block in draws_given_score(responses, thresholds, draws=range(first, first + draws), seed=seed):
         table[:, block.persons[:, None], block.items] = block.categories
     table[:, np.isnan(responses.to_dense())] = np.nan
     return table
@@ -103,6 +103,7 @@ def test_draws_do_not_depend_on_blocks_or_on_their_number(monkeypatch):
     monkeypatch.setattr(draw, "CACHED", 7)
     small = all_draws(in_blocks(responses, 100), data.thresholds, 20, seed=3)
     np.testing.assert_array_equal(small, whole[:20])
+    np.testing.assert_array_equal(all_draws(responses, data.thresholds, 5, seed=3, first=30), whole[30:35])
     assert (all_draws(responses, data.thresholds, 20, seed=4) != small).any()
 
 
@@ -112,7 +113,7 @@ def test_blocks_bound_the_memory(monkeypatch):
     monkeypatch.setattr(draw, "DRAWN_CELLS", 50_000)
     data = si.simulate.rasch(400, 30, design="sampled", p=0.3, seed=1)
     sizes, persons = [], []
-    for block in draws_given_score(data.responses, data.thresholds, draws=100):
+    for block in draws_given_score(data.responses, data.thresholds, draws=range(100)):
         sizes.append(block.categories.size)
         persons += block.persons.tolist()
     assert max(sizes) <= 50_000
@@ -143,4 +144,4 @@ def test_uniform_numbers_are_uniform():
 def test_items_without_thresholds_are_refused():
     data = si.simulate.rasch(10, 4, seed=1)
     with pytest.raises(OptionError, match="no thresholds"):
-        next(draws_given_score(data.responses, np.array([0.0, np.nan, 0, 0]), draws=2))
+        next(draws_given_score(data.responses, np.array([0.0, np.nan, 0, 0]), draws=range(2)))

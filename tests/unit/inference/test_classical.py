@@ -12,7 +12,13 @@ from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.inference.items import rest_score as restscore
-from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis, item_analysis_columns, rises
+from spectral_irt.inference.items.classical import (
+    cronbach_alpha,
+    first_component,
+    item_analysis,
+    item_analysis_columns,
+    rises,
+)
 from spectral_irt.inference.items.slopes import _given_the_sum, slopes
 from spectral_irt.model import sigmoid
 from split import in_blocks
@@ -202,6 +208,19 @@ def test_all_reversed_items_are_named_first_and_ready_to_paste(turned, noise):
     follow = [code for code in codes if code in ("second_dimension", "misfitting_items", "dependent_items")]
     assert follow
     assert codes.index(follow[0]) > codes.index("reversed_items")
+
+
+def test_items_of_a_second_trait_that_go_with_the_others_are_not_turned_round():
+    """Positive and negative affect: two traits, and every item has a positive correlation with the rest."""
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(size=(2, 900, 1))
+    logit = np.where(np.arange(16) < 10, first, second - 0.4 * first)
+    x = sum(drawn(rng, 2 * logit - step) for step in (-1.0, 0.0, 1.0))
+    study = SpectralPartialCredit().fit(x).analyse(x)
+    rest = study._classical().item_rest
+    assert (first_component(study.responses) < 0).sum() >= 3  # which alone would turn them round
+    assert (rest > 0).all()
+    assert "reversed_items" not in [finding.code for finding in study.findings()]
 
 
 def rest_scores(table, beta):

@@ -7,11 +7,15 @@ import pytest
 
 import spectral_irt as si
 from drawn import drawn
+from spectral_irt.conditional.draw import draws_given_score
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions import dimensionality as module
-from spectral_irt.inference.dimensions import pairs, q3
+from spectral_irt.inference.dimensions import pairs
+from spectral_irt.inference.dimensions.contrast import variance_explained
 from spectral_irt.inference.dimensions.dimensionality import dimensionality
+from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, share_as_large
 from spectral_irt.inference.dimensions.pairs import apart, pair_sums
+from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.persons import abilities
 from split import in_blocks
 
@@ -42,7 +46,7 @@ def test_testlets_are_groups():
     rng = np.random.default_rng(2)
     theta = rng.normal(size=(2000, 1)) + np.repeat(rng.normal(0, 1.2, (2000, 3)), 4, axis=1)
     found = look(drawn(rng, theta - rng.normal(size=12)))
-    groups = module.clusters(12, found.first, found.second)
+    groups = module.clusters(12, *found.dependence.dependent_pairs[:2])
     assert sorted(group.tolist() for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert "in 3 groups" in found.findings[0].sentence
     assert found.findings[0].severity == "warning"  # a set of items, whatever its strongest pair
@@ -53,10 +57,12 @@ def test_one_copied_pair_is_a_pair_and_no_dimension(categories):
     x = si.simulate.partial_credit(1000, 15, categories=categories, seed=6).responses.to_dense()
     x[:500, 9] = x[:500, 4]
     found = look(x, ordered=categories > 2)
-    assert (found.first.tolist(), found.second.tolist()) == ([4], [9])
+    first, second, q3 = found.dependence.dependent_pairs
+    assert (first.tolist(), second.tolist()) == ([4], [9])
     assert [finding.code for finding in found.findings] == ["dependent_items"]
     assert found.findings[0].items == (4, 9)
-    assert "Local dependence in 1 pair of items (residual correlation 0." in found.findings[0].sentence
+    said = f"Local dependence in 1 pair of items (residual correlation Q3 = {q3[0]:.2f}): 4, 9 ({q3[0]:.2f})."
+    assert found.findings[0].sentence == said
     study = si.SpectralPartialCredit().fit(x).analyse(x)
     pair = study.local_dependence().table().row(0, named=True)
     assert (pair["item_1"], pair["item_2"], pair["dependent"]) == (4, 9, True)
@@ -83,8 +89,13 @@ def test_people_and_items_are_sampled(monkeypatch):
 
 
 def test_too_few_people_or_items_have_nothing_to_tell():
-    assert look(si.simulate.rasch(80, 10, seed=1).responses.to_dense()) is None
-    assert look(si.simulate.rasch(800, 3, seed=1).responses.to_dense()) is None
+    few, short = (si.simulate.rasch(n, m, seed=1).responses for n, m in ((25, 10), (800, 3)))
+    assert look(few.to_dense()) is None
+    assert look(short.to_dense()) is None
+    with pytest.raises(DesignError, match="people have a score between the ends of the scale"):
+        si.SpectralRasch().fit(few).analyse(few).local_dependence()
+    with pytest.raises(DesignError, match="fewer than 4 items"):
+        si.SpectralRasch().fit(short).analyse(short).dimensionality()
 
 
 @pytest.mark.slow
@@ -229,54 +240,161 @@ def loop_correlations(r, min_people):
 @pytest.mark.parametrize("p", [1.0, 0.6, 0.05])
 def test_correlations_equal_loops(p):
     data = si.simulate.rasch(400, 9, design="sampled", p=p, seed=1)
-    responses = in_blocks(data.responses, 150)
-    theta = abilities(responses, data.difficulty).ability
-    matrices = q3.residual_matrices(responses, data.difficulty, theta, standardized=False)
-    found, n = q3.correlations(matrices, min_people=5)
-    expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
-    np.testing.assert_array_equal(n, counts)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    table = ResidualTable.of(in_blocks(data.responses, 150), data.difficulty)
+    q3, standardized = table.correlations(min_people=5)
+    expected, counts = loop_correlations(residuals(data.responses, data.difficulty), 5)
+    np.testing.assert_array_equal(table.n_both, counts)
+    np.testing.assert_allclose(q3, expected, atol=1e-10)
+    filled = np.nan_to_num(residuals(data.responses, data.difficulty, standardized=True))
+    np.testing.assert_allclose(standardized, np.corrcoef(filled.T), atol=1e-10)
 
 
-def test_pairs_are_sorted_and_centered():
+@pytest.mark.parametrize("seen", [1.0, 0.7])
+def test_correlations_of_draws_are_those_of_the_drawn_tables(seen):
+    """Each draw as a table of its own: the same abilities, residuals and correlations."""
+    x = si.simulate.partial_credit(300, 6, categories=4, seed=3).responses.to_dense()
+    x[np.random.default_rng(3).random(x.shape) > seen] = np.nan
+    responses = si.Responses.from_wide(x, ordered=True)
+    beta = si.SpectralPartialCredit(se="none").fit(responses).thresholds_
+    table = ResidualTable.of(responses, beta)
+    batches = list(table.drawn(range(3), 7, 30))
+    drawn = np.full((3, *x.shape), np.nan)
+    for block in draws_given_score(responses, beta, draws=range(3), seed=7):
+        drawn[:, block.persons[:, None], block.items] = block.categories
+    drawn[:, np.isnan(x)] = np.nan
+    for k, each in enumerate(drawn):
+        e = np.where(np.isnan(x), np.nan, each - table.mean)
+        np.testing.assert_allclose(batches[0].q3[k], loop_correlations(e, 30)[0], atol=1e-10)
+        z = np.nan_to_num(e / table.sd)
+        np.testing.assert_allclose(batches[0].standardized[k], np.corrcoef(z.T), atol=1e-10)
+
+
+def mixed(responses):
+    return responses.take_persons(np.flatnonzero(responses.informative))
+
+
+def test_pairs_are_sorted_and_set_against_the_mean():
     data = si.simulate.rasch(300, 8, design="sampled", p=0.7, seed=2)
     fit = si.SpectralRasch().fit(data.responses)
     found = fit.analyse(data.responses).local_dependence()
     table = found.table()
-    slow = loop_correlations(residuals(data.responses, fit.difficulty_), 30)[0][np.triu_indices(8, 1)]
+    slow = loop_correlations(residuals(mixed(data.responses), fit.difficulty_), 30)[0][np.triu_indices(8, 1)]
     assert found.mean == pytest.approx(slow.mean())
     assert found.q3_star == pytest.approx(slow.max() - slow.mean())
     np.testing.assert_allclose(np.sort(table["q3"]), np.sort(slow))
     assert (np.diff(table["z"]) <= 0).all()
-    assert table["excess"].sum() == pytest.approx(0, abs=1e-10)
+    assert (np.diff(table["p_adjusted"]) >= 0).all()
+    assert table["q3_above_mean"].sum() == pytest.approx(0, abs=1e-10)
 
 
-def test_components_are_eigenvalues_of_the_correlations(monkeypatch):
-    monkeypatch.setattr(q3, "COMPONENTS", 8)
+def test_family_wise_p_values_by_definition():
+    """Westfall and Young: the share of data sets whose largest z is as large; the observed one counts."""
+    rng = np.random.default_rng(0)
+    observed, drawn = rng.normal(size=5), rng.normal(size=(99, 5)) * np.arange(1, 6)
+    test = DrawnPairs.of(observed, drawn).test(observed)
+    every = np.vstack([observed, drawn])
+    z = (every - every.mean(axis=0)) / every.std(axis=0)
+    np.testing.assert_allclose(test.z, z[0])
+    wanted = [(1 + (z[1:].max(axis=1) >= each).sum()) / 100 for each in z[0]]
+    np.testing.assert_allclose(test.p, wanted)
+    assert share_as_large(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 4.0])).tolist() == [0.8, 0.2]
+
+
+def test_contrasts_are_eigenvalues_of_the_correlations_and_shares_of_the_variance():
+    """By a plain computation on the whole table: people of mixed scores, standardized residuals, raw variance."""
     data = si.simulate.rasch(300, 8, seed=3)
     fit = si.SpectralRasch().fit(data.responses)
-    found = fit.analyse(data.responses).local_dependence()
-    r = loop_correlations(residuals(data.responses, fit.difficulty_, standardized=True), 30)[0]
-    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(r)[::-1], atol=1e-10)
-    loadings = found.component_loadings
-    np.testing.assert_allclose(loadings @ loadings.T, r, atol=1e-10)
-    assert found.loadings().columns == ["item"] + [f"component_{k}" for k in range(1, 9)]
+    found = fit.analyse(data.responses).dimensionality()
+    people = mixed(data.responses)
+    values, vectors = np.linalg.eigh(np.corrcoef(residuals(people, fit.difficulty_, standardized=True).T))
+    np.testing.assert_allclose(found.contrasts.eigenvalues, values[::-1][:5], atol=1e-10)
+    loadings = np.abs(vectors[:, ::-1][:, :5]) * np.sqrt(values[::-1][:5])
+    np.testing.assert_allclose(np.abs(found.contrasts.loadings), loadings, atol=1e-8)
+    x = people.to_dense()
+    expected = x - residuals(people, fit.difficulty_)
+    total, left = ((x - x.mean()) ** 2).sum(), ((x - expected) ** 2).sum()
+    by_persons, by_items = expected.mean(axis=1).var(), expected.mean(axis=0).var()
+    table = dict(zip(*found.table()["part", "percent"].to_dict(as_series=False).values(), strict=True))
+    assert table["total"] == 100
+    assert table["unexplained"] == pytest.approx(100 * left / total)
+    assert table["measures"] == pytest.approx(100 * (1 - left / total))
+    assert table["persons"] == pytest.approx(table["measures"] * by_persons / (by_persons + by_items))
+    assert table["items"] == pytest.approx(table["measures"] - table["persons"])
+    assert table["contrast_1"] == pytest.approx(table["unexplained"] * values[-1] / 8)
+    units = dict(zip(*found.table()["part", "eigenvalue"].to_dict(as_series=False).values(), strict=True))
+    assert units["unexplained"] == pytest.approx(8)
+    assert units["contrast_1"] == pytest.approx(values[-1])
+    rows = found.loadings_table()
+    assert rows.columns == ["item", *(f"contrast_{k}" for k in range(1, 6))]
+    assert (np.diff(rows["contrast_1"]) <= 0).all()
+
+
+def test_missing_responses_are_in_the_variance_explained():
+    data = si.simulate.rasch(200, 6, design="sampled", p=0.6, seed=4)
+    table = ResidualTable.of(data.responses, data.difficulty)
+    shares = variance_explained(table)
+    x, e = data.responses.to_dense(), residuals(data.responses, data.difficulty)
+    assert shares["unexplained"] == pytest.approx(np.nansum(e**2) / np.nansum((x - np.nanmean(x)) ** 2))
+    assert shares["measures"] == pytest.approx(shares["persons"] + shares["items"])
+
+
+def test_one_verdict_everywhere():
+    """Table, summary, findings and record agree, whatever is asked first."""
+    table = si.simulate.partial_credit(150, 10, categories=5, ability_mean=-1.5, seed=4).responses.to_dense()
+    copied = np.random.default_rng(8).random(150) < 0.6
+    table[copied, 8] = np.minimum(table[copied, 3], np.nanmax(table[:, 8]))
+    study = si.SpectralPartialCredit().fit(table).analyse(table)
+    dependence = study.local_dependence()
+    checks = study.checks()
+    record = checks.to_dict()["shared"]
+    assert checks.shared.dependence is dependence
+    dependent = dependence.table().filter(dependence.table()["dependent"])
+    assert [(row[0], row[1]) for row in dependent.rows()] == [(3, 8)]
+    assert record["dependent_pairs"] == 1
+    assert record["pairs_p"] == dependent["p_adjusted"][0]
+    assert record["method"] == "draws given the score"
+    assert record["q3_star"] > record["q3_star_critical"]
+    assert "local dependence in 1 pair of items" in checks.sentence()
+    assert any(finding.code == "dependent_items" and finding.items == (3, 8) for finding in checks.findings)
+
+
+def test_ratings_and_adaptive_designs_are_left_out_with_a_reason():
+    answers = si.simulate.rasch(400, 30, design="adaptive", length=12, seed=1).responses
+    study = si.SpectralRasch().fit(answers, design="adaptive").analyse(answers)
+    with pytest.raises(OptionError, match="these answers chose the items"):
+        study.local_dependence()
+    ratings = si.datasets.load_writing().take_persons(np.arange(60))
+    with pytest.raises(OptionError, match="these are ratings"):
+        si.SpectralPartialCredit().fit(ratings).analyse(ratings).dimensionality()
+
+
+def test_draws_are_reproducible_and_may_be_asked_for():
+    data = si.simulate.rasch(200, 6, seed=11).responses
+    study = si.SpectralRasch().fit(data).analyse(data)
+    one, same, other = (study.local_dependence(draws=200, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.test.p, same.test.p)
+    assert (one.test.z != other.test.z).any()
+    assert (one.draws, study.local_dependence().draws) == (200, module.MOST_DRAWS)
+    large = study.local_dependence(draws=0)
+    assert (large.draws, large.method) == (0, "normal distribution")
+    np.testing.assert_array_equal(large.matrix, one.matrix)  # Q3 is the same, however it is judged
+    assert np.isnan(large.q3_star_critical)
+    assert module._number_of_draws(4000, 200) == 0
+    assert module.FEWEST_DRAWS <= module._number_of_draws(2000, 40) < module.MOST_DRAWS
 
 
 def test_of_very_many_items_those_answered_most_are_looked_at(monkeypatch):
     table = si.simulate.rasch(300, 12, seed=4).responses.to_dense()
     table[:150, ::2] = np.nan
     fit = si.SpectralRasch().fit(table)
-    whole = fit.analyse(table).local_dependence()
-    monkeypatch.setattr(q3, "ITEMS", 6)
+    monkeypatch.setattr(module, "ITEMS", 6)
     some = fit.analyse(table).local_dependence()
     assert some.items.tolist() == [1, 3, 5, 7, 9, 11]
-    np.testing.assert_allclose(some.matrix, whole.matrix[1::2, 1::2], atol=1e-12)
     monkeypatch.undo()
     table[:, 3] = 1  # no difficulty, and so left out
     found = si.SpectralRasch(regularization=0).fit(table).analyse(table).local_dependence()
     assert len(found.pairs[0]) == 55
-    assert np.isnan(found.component_loadings[3]).all()
+    assert 3 not in found.items.tolist()
 
 
 def test_a_dependent_pair_and_a_second_dimension_are_seen():
@@ -286,12 +404,12 @@ def test_a_dependent_pair_and_a_second_dimension_are_seen():
     rows = si.SpectralRasch().fit(table).analyse(table).local_dependence().table()
     assert rows["dependent"].to_list() == [k == 0 for k in range(66)]
     assert (rows["item_1"][0], rows["item_2"][0]) == (3, 8)
-    assert rows["p"][0] < 1e-6
     first, second = (si.simulate.rasch(1000, 8, seed=seed).responses.to_dense() for seed in (1, 2))
     table = np.hstack([first, second])
-    found = si.SpectralRasch().fit(table).analyse(table).local_dependence()
-    assert found.eigenvalues[0] > max(2.0, found.noise)
-    loading = found.component_loadings[:, 0]
+    found = si.SpectralRasch().fit(table).analyse(table).dimensionality()
+    assert found.contrasts.eigenvalues[0] > max(2.0, found.contrasts.critical)
+    assert found.two_dimensions
+    loading = found.loadings
     assert (np.sign(loading[:8]) == np.sign(loading[0])).all()
     assert (np.sign(loading[8:]) == -np.sign(loading[0])).all()
 
@@ -299,7 +417,13 @@ def test_a_dependent_pair_and_a_second_dimension_are_seen():
 def test_bad_options():
     data = si.simulate.rasch(100, 5, seed=10).responses
     fit = si.SpectralRasch().fit(data)
-    for options, text in [({"min_people": 2}, "`min_people` is 2"), ({"sample": 5}, "`sample` is 5")]:
+    for options, text in [
+        ({"min_people": 2}, "`min_people` is 2"),
+        ({"sample": 5}, "`sample` is 5"),
+        ({"draws": 20}, "`draws` is 20"),
+        ({"seed": -1, "sample": 30}, "`seed` is -1"),
+        ({"seed": -1}, "`seed` is -1"),
+    ]:
         with pytest.raises(OptionError, match=text):
             fit.analyse(data).local_dependence(**options)
     with pytest.raises(DesignError, match="no two items have 200 people in common"):

@@ -20,7 +20,7 @@ from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
-from spectral_irt.inference.fit.person_fit import LIMIT, person_misfit
+from spectral_irt.inference.fit.person_fit import LIMIT, PersonMisfit, misfit_sentence, person_misfit
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons import abilities
@@ -358,6 +358,7 @@ def test_the_share_is_that_of_the_table_of_people():
     known = np.isfinite(columns["infit"])
     erratic = (columns["infit_z"][known] > LIMIT) | (columns["outfit_z"][known] > LIMIT)
     assert (found.n_people, found.share) == (known.sum(), erratic.mean())
+    assert misfit_sentence(found).startswith(f"{erratic.sum()} of {known.sum():,} persons misfit (")
     assert found.findings
     assert "expected are" in found.findings[0].sentence
 
@@ -428,3 +429,12 @@ def test_counts_in_sentences_on_simulated_limits():
     checks = Checks(columns, None, None, None, np.full(8, 0.1), 60, ())
     assert ", 2 outside their own 95% limits, where chance puts 0.3" in checks.sentence()
     assert "limits" not in replace(checks, bootstrap=0).sentence()
+
+
+def test_person_misfit_is_said_in_numbers_with_the_level():
+    said = "4 of 119 persons misfit (1 expected; not significant at 1%, p = 0.051)"
+    assert misfit_sentence(PersonMisfit(119, 4 / 119, 0.009, 0.051)) == said
+    assert (
+        misfit_sentence(PersonMisfit(119, 9 / 119, 0.0042, 0.0002))
+        == "9 of 119 persons misfit (0.5 expected; p < 0.001)"
+    )

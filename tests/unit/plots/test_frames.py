@@ -168,6 +168,15 @@ def test_the_fit_map_has_the_conditional_mean_squares(plot, study):
     assert set(table["item"].to_numpy()[display.worst(2)]) <= set(bad)
     marks = [line for line in display.plot().lines if line.get_marker() in ("o", "^", "v")]
     assert sum(len(line.get_xdata()) for line in marks) == 20
+    axes = display.plot()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("conditional infit", "conditional outfit")
+
+
+def test_the_fit_map_names_all_of_a_few_items():
+    answers = si.simulate.rasch(500, 12, seed=3).responses
+    axes = si.SpectralRasch().fit(answers).analyse(answers).plot.fit().plot()
+    texts = {text.get_text() for text in axes.texts}
+    assert len(texts & {str(k) for k in range(12)}) >= 10  # those that find a free place
 
 
 def test_the_fit_map_of_an_adaptive_calibration_is_not_given_the_scores():
@@ -175,6 +184,7 @@ def test_the_fit_map_of_an_adaptive_calibration_is_not_given_the_scores():
     study = si.SpectralRasch().fit(answers, design="adaptive").analyse(answers)
     display = study.plot.fit()
     assert not display.conditional
+    assert display.plot().get_xlabel() == "infit"
     wanted = study.item_fit(conditional=False).filter(pl.col("item").is_in(display.frame()["item"].to_list()))
     assert np.allclose(display.frame()["infit"], wanted["infit"])
 
@@ -213,11 +223,11 @@ def test_dependence_shows_the_pair_that_was_copied(plot, study):
     table, found = display.frame(), study.local_dependence()
     assert set(table.row(0)[:2]) == {"Item 12", "Item 13"}
     assert table["dependent"].to_list() == found.table()["dependent"].to_list()
-    assert np.allclose(table["excess"], table["q3"] - found.mean)
+    assert np.allclose(table["q3_above_mean"], table["q3"] - found.mean)
     (image,) = display.plot().images
     cells = np.ma.filled(image.get_array(), np.nan)
     assert np.isfinite(cells).sum() == 190
-    assert cells[12, 11] == pytest.approx(table["excess"][0])
+    assert cells[12, 11] == pytest.approx(table["q3_above_mean"][0])
 
 
 def test_ranks_are_those_of_the_ranking(plot, study, wide_study):

@@ -300,7 +300,7 @@ def test_as_many_checks_are_counted_as_are_shown(n, beside):
     }
     if n == 5:
         record["fit_checks"]["shared"] = {"dependent_pairs": 0, "n_pairs": 36, "pairs_p": 0.3, "contrast_p": 0.5}
-        record["fit_checks"]["erratic_people"] = {"share": 0.02, "chance": 0.02, "p": 0.5}
+        record["fit_checks"]["erratic_people"] = {"n_people": 300, "share": 0.02, "chance": 0.02, "p": 0.5}
     rows = fit_sections.check_rows(record)
     said = fit_sections._about_checks(record, len(rows))
     assert len(rows) == n + beside

@@ -22,7 +22,7 @@ import numpy as np
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN, Dimensionality, unseen_dependence
+from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN, Dimensionality, only_above
 from spectral_irt.inference.fit.item_fit import LEVEL, MATERIAL
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
@@ -44,15 +44,13 @@ LATE = 2.33  # standard errors of the mean position, the upper 1%
 MOSTLY = 0.75  # of the items in trouble stand in the last third
 
 
-def not_significant(p: float) -> str:
-    """A p-value that gave no alarm; the level is said where a reader would expect another.
+def not_significant(what: str, p: float, beside: str = "") -> str:
+    """A check that gave no alarm, with the level at which it would have and its p-value.
 
-    >>> not_significant(0.4), not_significant(0.033)
-    ('p = 0.40', 'p = 0.033, not significant at the 1% used here')
+    >>> not_significant("second dimension", 0.033)
+    'no second dimension significant at 1% (p = 0.033)'
     """
-    usual = 0.05  # the level that readers have in mind
-    level = f", not significant at the {EACH:.0%} used here" if p < usual else ""
-    return f"{p_value(p)}{level}"
+    return f"no {what} significant at {EACH:.0%} ({p_value(p)}{beside})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +79,10 @@ class Checks:
             off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
             parts.append(f"item difficulties differ between low and high scorers ({off})")
         elif self.halves is not None:
-            parts.append(f"no difference between low and high scorers seen ({not_significant(self.halves.p)})")
+            parts.append(not_significant("difference between low and high scorers", self.halves.p))
         parts += self._shared_said()
         if self.people is not None:
-            parts.append(misfit_sentence(self.people.share, self.people.chance, self.people.p))
+            parts.append(misfit_sentence(self.people))
         return "; ".join(parts)
 
     def _items_said(self) -> str:
@@ -116,21 +114,22 @@ class Checks:
         found = self.shared
         if found is None:
             return ["too few people or items to see a second dimension or dependent items"]
-        some = f" in a sample of {found.n_people:,} people and {len(found.items):,} items" if found.sampled else ""
+        slopes = " once slopes may differ" if found.by_slopes else ""
+        parts = []
         if found.two_dimensions:
             weak = f"a weak contrast of {found.strength:.1f} items"
-            parts = [f"{weak if found.weak_contrast else 'more than one dimension'} ({p_value(found.contrast_p)})"]
-        elif found.contrast:
-            parts = []  # a contrast of the dependent items, which are named next
-        else:
-            slopes = " once slopes may differ" if found.by_slopes else ""
-            parts = [f"no second dimension seen{slopes} ({not_significant(found.contrast_p)})"]
+            parts.append(f"{weak if found.weak_contrast else 'more than one dimension'} ({p_value(found.contrast_p)})")
+        elif not found.contrast:  # else it is a contrast of the dependent items, which are named next
+            parts.append(not_significant(f"second dimension{slopes}", found.contrast_p))
         if found.dependent:
+            number = int(found.dependence.dependent.sum())
             weak = "weak " if found.weak_pairs else ""
-            parts.append(f"{weak}local dependence in {count(len(found.first), 'pair')} of items")
+            parts.append(f"{weak}local dependence in {count(number, 'pair')} of items")
         else:
-            parts.append(unseen_dependence(found.detectable))
-        parts[-1] += some
+            beside = only_above(found.dependence.detectable)
+            parts.append(not_significant(f"local dependence{slopes}", found.pairs_p, beside))
+        if found.sampled:
+            parts[-1] += f" in a sample of {found.n_people:,} people and {len(found.items):,} items"
         return parts
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import ERRATIC as LIMIT
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
+from spectral_irt.text import p_value
 
 PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
 FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
@@ -100,10 +101,13 @@ def _erratic_people(found: PersonMisfit) -> Finding:
     return Finding("erratic_people", "warning" if notable else "note", sentence, remedy)
 
 
-def misfit_sentence(share: float, chance: float, p: float) -> str:
-    """Person misfit beside what is expected, and whether chance explains the difference."""
-    same = " (no more than chance explains)" if p >= EACH and round(share, 3) > round(chance, 3) else ""
-    return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
+def misfit_sentence(found: PersonMisfit) -> str:
+    """How many persons misfit beside how many are expected to, and whether that is significant."""
+    misfitting = round(found.share * found.n_people)
+    expected = found.chance * found.n_people
+    said = f"{expected:,.0f}" if expected >= 1 or expected == 0 else f"{expected:.1f}"
+    significant = "" if found.p < EACH else f"not significant at {EACH:.0%}, "
+    return f"{misfitting:,} of {found.n_people:,} persons misfit ({said} expected; {significant}{p_value(found.p)})"
 
 
 def shrunken(measured: Abilities, place: Any) -> tuple[Floats, Floats]:

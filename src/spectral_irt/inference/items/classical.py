@@ -319,6 +319,8 @@ def reversed_findings(
     if loading is not None and (hit.any() or np.sum(loading < 0) >= SEVERAL):
         other = (hit & (loading <= 0)) | (loading < 0)
         hit = other if other.any() else hit
+    # An item that goes with the others is worded as they are, whatever side of a second trait it is on.
+    hit &= ~(found.item_rest > 0)
     if explained:
         hit &= np.array([label not in explained for label in labels.tolist()], dtype=bool)
     if not hit.any():

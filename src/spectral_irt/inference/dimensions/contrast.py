@@ -1,0 +1,104 @@
+"""The first contrast of the residuals, and how much variance the measures explain: Winsteps' table 23.
+
+Eigenvalues of the correlations of standardized residuals are in units of items: all of them add up to the number of
+items. The variance of the responses, sum of (x - mean of all)^2, is what the measures leave, sum of (x - E)^2, and what
+they explain; persons and items share the latter in proportion to the variance of their mean expected responses. What is
+left counts as many units as there are items, so a contrast is a share of it, and of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Floats
+from spectral_irt.inference.dimensions.residual_table import ResidualTable
+from spectral_irt.tables import Columns
+
+CONTRASTS = 5  # that are reported
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Principal components of standardized residuals.
+
+    Attributes
+    ----------
+    items, eigenvalues, loadings : labels, float array, items x contrasts
+        Eigenvalues of the first five contrasts, falling, in units of items; the correlation of each item's residuals
+        with the contrast, the largest of each contrast positive.
+    critical, p : float
+        The eigenvalue that the first contrast of a test that fits exceeds in 1% of data sets, and the chance under the
+        model of one as large as here: from draws given the score; NaN without draws.
+    variance : dict
+        Share of the variance of responses: explained by `measures` (`persons`, `items`), and `unexplained`.
+    """
+
+    items: NDArray[Any]
+    eigenvalues: Floats
+    loadings: Floats
+    critical: float
+    p: float
+    variance: dict[str, float]
+
+    @property
+    def variance_columns(self) -> Columns:
+        """`part, eigenvalue, percent`: the variance of the responses in units of items and in percent, and the
+        contrasts."""
+        unit = self.variance["unexplained"] / len(self.items)  # share of the variance that one item has
+        shares = {"total": 1.0, **self.variance}
+        shares |= {f"contrast_{k}": value * unit for k, value in enumerate(self.eigenvalues, 1)}
+        share = np.array(list(shares.values()))
+        return {"part": np.array(list(shares), dtype=object), "eigenvalue": share / unit, "percent": 100 * share}
+
+    @property
+    def loading_columns(self) -> Columns:
+        """`item, contrast_1, ...`: the loadings, from the highest on the first contrast down."""
+        order = np.argsort(-self.loadings[:, 0], kind="stable")
+        columns = {f"contrast_{k}": values for k, values in enumerate(self.loadings[order].T, 1)}
+        return {"item": self.items[order], **columns}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data, but for the loadings."""
+        return {
+            "eigenvalue": float(self.eigenvalues[0]),
+            "eigenvalue_critical": self.critical if np.isfinite(self.critical) else None,
+            "variance_explained": self.variance["measures"],
+            "variance_persons": self.variance["persons"],
+            "variance_items": self.variance["items"],
+            "variance_contrast": float(self.eigenvalues[0] / len(self.items)) * self.variance["unexplained"],
+        }
+
+
+def eigenvalues_and_loadings(correlations: Floats) -> tuple[Floats, Floats]:
+    """Of the first contrasts of a matrix of correlations; the largest loading of each is positive."""
+    values, vectors = np.linalg.eigh(correlations)
+    values = values[::-1][:CONTRASTS]
+    loadings = vectors[:, ::-1][:, :CONTRASTS] * np.sqrt(np.maximum(values, 0))
+    largest = loadings[np.abs(loadings).argmax(axis=0), np.arange(len(values))]
+    return values, loadings * np.where(largest < 0, -1.0, 1.0)
+
+
+def variance_explained(table: ResidualTable) -> dict[str, float]:
+    """Shares of the variance of the responses: by measures (persons, items), and unexplained."""
+    seen = table.seen
+    x, expected = table.category[seen], table.mean[seen]
+    person, item = np.nonzero(seen)
+    total = float(((x - x.mean()) ** 2).sum())
+    unexplained = float(((x - expected) ** 2).sum()) / total
+    parts = []
+    for place in (person, item):
+        size = np.bincount(place)
+        mean = np.bincount(place, weights=expected) / np.maximum(size, 1)
+        parts.append(float((size * (mean - expected.mean()) ** 2).sum()))
+    by_persons = parts[0] / sum(parts)
+    measures = 1 - unexplained
+    return {
+        "measures": measures,
+        "persons": measures * by_persons,
+        "items": measures * (1 - by_persons),
+        "unexplained": unexplained,
+    }
