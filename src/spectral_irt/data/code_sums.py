@@ -47,7 +47,7 @@ def code_sums(codes: Floats, max_score: Ints) -> CodeSums | None:
     """The sums of codes of every total score on these items; None where an item has a category without a code.
 
     >>> code_sums(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]]), np.array([2, 2]))
-    CodeSums(low=array([2, 3, 4, 7, 8]), high=array([2, 3, 6, 7, 8]))
+    CodeSums(low=array([2, 3, 4, 5, 8]), high=array([2, 3, 6, 7, 8]))
     """
     categories = np.arange(codes.shape[1])
     own = categories <= max_score[:, None]

@@ -260,9 +260,9 @@ def _with_warnings(table: Table, key_rows: Sequence[KeyRow]) -> Table:
 
 def first_row_like_key(responses: Responses) -> tuple[Finding, ...]:
     """A note where the first person, and nobody else in the first block, has every answer of the key."""
-    if responses.n_items < FEWEST_ITEMS or not responses.thresholds.binary or not responses.blocks:
+    if responses.n_items < FEWEST_ITEMS or not responses.thresholds.binary or not responses.n_persons:
         return ()
-    everything_right = np.flatnonzero(responses.blocks[0].scores == responses.n_items)
+    everything_right = np.flatnonzero(responses.first_block().scores == responses.n_items)
     if everything_right.tolist() != [0]:
         return ()
     sentence = f"The first person, {listed(responses.persons[:1])}, has the answer of the key at every item."
