@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.build import with_anchors
+from spectral_irt.bank.build import location_errors, threshold_errors
 from spectral_irt.bank.components import numbered_from, parts_before
 from spectral_irt.bank.evidence import centered_on_parts
 from spectral_irt.calibration import Calibration, Scale
@@ -93,12 +93,7 @@ def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, 
             matrix = form()
         except OptionError:  # none was kept
             matrix = None
-    return errors_of_thresholds(made.thresholds, with_anchors(made), matrix, made.layout, _location_se(made))
-
-
-def _location_se(made: Calibration) -> Floats:
-    """The standard errors of the locations, those of anchors as they had them where they come from."""
-    return np.where(made.anchored, made.further.get("anchor_se", made.se), made.se)
+    return errors_of_thresholds(made.thresholds, threshold_errors(made), matrix, made.layout, location_errors(made))
 
 
 def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:

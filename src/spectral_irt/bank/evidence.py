@@ -75,7 +75,7 @@ class Evidence:
             if isinstance(values, np.ndarray):
                 object.__setattr__(self, name, fixed(values))
 
-    def known(self, layout: Thresholds) -> Floats:
+    def matrix_or_blocks(self, layout: Thresholds) -> Floats:
         """The matrix, or the items' blocks where that is all there is."""
         if self.matrix is not None:
             return self.matrix

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
-from spectral_irt.bank.build import with_room
 from spectral_irt.bank.components import components, groups_of, numbered_from, parts_before
 from spectral_irt.bank.drift import DRIFTED, NOTHING, Drift, drift
 from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
+from spectral_irt.bank.merge import with_room
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, with_effect
 from spectral_irt.conditional.information import Point
@@ -205,7 +205,7 @@ class _Job:
     @cached_property
     def kept_information(self) -> Floats:
         """The bank's information matrix, or its blocks of items with a difficulty."""
-        information = self.bank.evidence.known(self.layout)
+        information = self.bank.evidence.matrix_or_blocks(self.layout)
         return information * self.known[:, None, None] if information.ndim == 3 else information
 
     @cached_property

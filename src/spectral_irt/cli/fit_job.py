@@ -437,7 +437,8 @@ class FitJob:
         }
 
     def _save_bank(self, folder: Path) -> None:
-        from spectral_irt.bank.build import merged, to_bank
+        from spectral_irt.bank.build import to_bank
+        from spectral_irt.bank.merge import merged
         from spectral_irt.cli.data import save_bank
 
         study = self.study

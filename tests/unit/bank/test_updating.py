@@ -8,9 +8,9 @@ from changed_bank import bank_of, changed
 from drawn import drawn
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.build import merged
 from spectral_irt.bank.components import parts_before
 from spectral_irt.bank.evidence import Posterior, Quadratic
+from spectral_irt.bank.merge import merged
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import BankError
@@ -74,7 +74,7 @@ def test_ten_pieces_are_as_good_as_all_at_once(design):
 def test_ordered_answers_whole_or_in_blocks(tmp_path, monkeypatch, size):
     """The outer thresholds of rare categories rest on the prior of a fit, not on one that draws to the middle."""
     monkeypatch.setattr("spectral_irt.bank.evidence.MATRIX_SIZE", size)
-    monkeypatch.setattr("spectral_irt.bank.build.MATRIX_SIZE", size)
+    monkeypatch.setattr("spectral_irt.bank.merge.MATRIX_SIZE", size)
     responses = simulate.partial_credit(1200, 60, categories=5, design="sampled", p=0.3, seed=2).responses
     fit = SpectralPartialCredit().fit(responses).calibration_
     first, *rest = pieces(responses, 3)
