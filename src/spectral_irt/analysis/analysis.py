@@ -33,6 +33,7 @@ from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
 from spectral_irt.inference.items.rest_score import restscore_columns
+from spectral_irt.inference.items.review import Look, items_to_look_at
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
@@ -261,6 +262,10 @@ class Analysis(AnalysisOfRatings):
         if not self._layout.binary:
             raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
         return inference.distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
+
+    def _to_look_at(self) -> list[Look]:
+        """Questions of a multiple-choice test that its author should look at, the most serious reason first."""
+        return items_to_look_at(self._distractors(), self._classical().item_rest)
 
     @once
     def _item_findings(self) -> tuple[Finding, ...]:

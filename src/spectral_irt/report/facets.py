@@ -109,7 +109,9 @@ def category_table(name: str, caption: str, first: Column, values: Columns, file
 
 
 def facets(data: ReportData) -> Section:
-    """A sentence, a picture and a table for each facet; interactions in the appendix."""
+    """A sentence, a picture and a table for each facet; interactions in the appendix; nothing without facets."""
+    if not data.study.facets:
+        return Section(())
     blocks: list[Any] = []
     appendix: list[Any] = []
     names_of_tables = facet_tables(data.study.facets, data.parts.groups)

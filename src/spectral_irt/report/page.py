@@ -23,6 +23,7 @@ from spectral_irt.report.items import curves, item_table, wright
 from spectral_irt.report.methods import methods
 from spectral_irt.report.overview import findings, summary
 from spectral_irt.report.people import groups_and_classes, people, scores
+from spectral_irt.report.questions import questions
 from spectral_irt.text import printable, within
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 # Names, titles, and what gives each: an error says why it is missing.
 SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "findings": ("Findings", findings),
+    "questions": ("Questions to look at", questions),
     "summary": ("Summary", summary),
     "wright": ("People and items on one scale", wright),
     "items": ("Items", item_table),

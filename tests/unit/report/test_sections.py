@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spectral_irt as si
@@ -15,13 +16,15 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import curved
+from spectral_irt.inference.items.review import Look
 from spectral_irt.report import blocks, methods, people
 from spectral_irt.report import fit as fit_sections
 from spectral_irt.report.blocks import Column, DataTable, ReportData
 from spectral_irt.report.items import item_table
 from spectral_irt.report.methods import fit_command, python_lines
 from spectral_irt.report.overview import reliability_rows
-from spectral_irt.report.page import data_text, page_of
+from spectral_irt.report.page import data_text, page_of, sections_of
+from spectral_irt.report.questions import sentences
 from spectral_irt.text import TEST
 from undrawn import without_pictures
 
@@ -307,3 +310,48 @@ def test_as_many_checks_are_counted_as_are_shown(n, beside):
     assert said.startswith("The check is made at 1%" if n == 1 else f"Each of the {n} checks is made at 1%")
     assert n == 1 or f"in at most {n}% of data sets" in said
     assert ("The last row is about the population" in said) == beside
+
+
+def test_questions_to_look_at_are_in_the_report_of_a_test_with_a_key():
+    letters = {f"q{i}": ["A" if (k >= 4 * i) != (k % 9 == i) else "BCD"[k % 3] for k in range(60)] for i in range(9)}
+    letters["easy"] = ["A"] * 60
+    responses = si.read(
+        pl.DataFrame({"person": [f"p{k}" for k in range(60)], **letters}), key=dict.fromkeys(letters, "A")
+    )
+    study = analysis(si.SpectralRasch(), responses)
+    page = page_of(study, study.parts(writing=True))
+    assert "Questions to look at" in page
+    assert "Everybody is right: too easy to tell people apart?" in page
+    assert "with 60 people, a few answers more or less change them" in page
+
+
+def test_a_test_without_a_key_or_raters_has_neither_section_and_misses_none(lsat):
+    """Sections that do not apply are not listed among what is missing (": None is no facet of these answers")."""
+    sections = {one.name: one for one in sections_of(lsat)}
+    assert not {"questions", "facets"} & set(sections)
+    missing = sections["missing"].content if "missing" in sections else ()
+    assert not any("facet" in line or line.startswith(":") for block in missing for line in block.lines)
+
+
+@pytest.mark.parametrize(
+    ("look", "sentence"),
+    [
+        (
+            Look("q1", ("key",), 30, 3, -0.2, 4, "A", 15, "D", 3),
+            "Wrong key? The 15 people who chose 'A' did better on the other questions than everybody else; the key 'D' "
+            "was chosen by 3.",
+        ),
+        (
+            Look("q1", ("hard",), 30, 6, 0.3, 4, None, 0, "D", 6),
+            "Too hard? 6 of 30 people are right (20%), no more than by guessing among 4 options.",
+        ),
+        (Look("q1", ("hard",), 30, 6, 0.3, 6, None, 0, "D", 6), "Too hard? 6 of 30 people are right (20%)."),
+        (
+            Look("q1", ("more",), 30, 9, 0.3, 4, "A", 12, "D", 9),
+            "Misleading option? 12 people chose 'A', and 9 the key 'D'.",
+        ),
+        (Look("q1", ("easy",), 30, 29, 0.1, 2, None, 0, "D", 29), "Too easy? 29 of 30 people are right (97%)."),
+    ],
+)
+def test_what_is_said_of_a_question(look, sentence):
+    assert sentences(look) == [sentence]

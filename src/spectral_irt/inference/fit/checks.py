@@ -26,7 +26,7 @@ from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN, Dimens
 from spectral_irt.inference.fit.item_fit import LEVEL, MATERIAL
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
-from spectral_irt.inference.groups.score_test import RaoTest
+from spectral_irt.inference.groups.score_test import RaoTest, size_in_words
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.persons.residuals import CERTAIN
 from spectral_irt.tables import Columns
@@ -76,7 +76,7 @@ class Checks:
         """Everything in one line."""
         parts = [self._items_said()]
         if self.halves is not None and self.halves.p < EACH:
-            off = f"by {self.halves.spread:.2f} logits, {p_value(self.halves.p)}"
+            off = f"{size_in_words(self.halves.spread)}, {p_value(self.halves.p)}"
             parts.append(f"item difficulties differ between low and high scorers ({off})")
         elif self.halves is not None:
             parts.append(not_significant("difference between low and high scorers", self.halves.p))

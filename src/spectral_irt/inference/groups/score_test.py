@@ -175,13 +175,22 @@ def _sandwich(
     return occupied / max(occupied - 1, 1) * squares, degrees_of_freedom(numbers, np.concatenate(counts)[told])
 
 
+def size_in_words(spread: float, about: str = "") -> str:
+    """How far the halves are apart; a significant difference of all items together may be within the error of each.
+
+    >>> size_in_words(0.174, "about "), size_in_words(0.0)
+    ('by about 0.17 logits', 'by no more than the error of each')
+    """
+    apart = f"{spread:.2f}"
+    return "by no more than the error of each" if float(apart) == 0 else f"by {about}{apart} logits"
+
+
 def _unequal_halves(p: float, z: Floats, item_p: Floats, labels: Floats, spread: float) -> tuple[Finding, ...]:
     order = np.argsort(-np.abs(z), kind="stable")
     certain = order[adjusted(item_p, "holm")[order] < EACH]
     most = f", above all {listed(labels[certain])}" if len(certain) else ""
-    sentence = (
-        f"Item difficulties differ between low and high scorers by about {spread:.2f} logits ({p_value(p)}){most}."
-    )
+    apart = size_in_words(spread, "about ")
+    sentence = f"Item difficulties differ between low and high scorers {apart} ({p_value(p)}){most}."
     remedy = "Difficulties then depend on who is asked: be careful when forms or groups of unlike means are compared."
     items = tuple(labels[np.sort(certain)].tolist())
     return (Finding("unequal_halves", "warning" if spread >= NOTABLE else "note", sentence, remedy, items),)

@@ -45,10 +45,13 @@ GRID = 120  # cells of equal numbers of people, of which strata are made
 @dataclass(frozen=True, eq=False)
 class Distractors:
     """What `distractors` found: `item, option, key, n, share, mean_ability, rest_ability, rest_ability_se,
-    point_biserial`, which rows are options that may be the right ones, and findings."""
+    point_biserial`, which rows are options that may be the right ones, whose people measure higher than those who chose
+    the key (a weaker condition), the codes of the options, and findings."""
 
     columns: Columns
     suspect: NDArray[np.bool_]
+    above_key: NDArray[np.bool_]
+    code: Ints
     findings: tuple[Finding, ...]
 
 
@@ -93,8 +96,15 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
             "rest_ability_se": np.sqrt(variance / rest_n)[item, code],
             "point_biserial": np.where(np.isfinite(point), point, np.nan)[item, code],
         }
-    suspect = _suspects(np.array([rest_n, rest, rest2]))[item, code]
-    return Distractors(columns, suspect, _findings(columns, suspect, item))
+    suspects, above_key = _suspects(np.array([rest_n, rest, rest2]))
+    suspect = suspects[item, code]
+    return Distractors(
+        columns=columns,
+        suspect=suspect,
+        above_key=above_key[item, code],
+        code=code,
+        findings=_findings(columns, suspect, item),
+    )
 
 
 def _sums(block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, k: int) -> Floats:
@@ -142,17 +152,18 @@ def natural(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.findall(r"\d+|\D+", text)]
 
 
-def _suspects(chose: Floats) -> NDArray[np.bool_]:
-    """Which options of which items may be the right ones; from the people who chose each, the sum of their abilities by
-    the other items and that of the squares."""
+def _suspects(chose: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which options of which items may be the right ones, and whose people measure higher than those of the key; from
+    the people who chose each, the sum of their abilities by the other items and that of the squares."""
     others, keyed = chose.sum(axis=2, keepdims=True) - chose, np.broadcast_to(chose[:, :, [KEY]], chose.shape)
     than_others, than_key = (rises(*np.stack([those, chose], axis=-1)) for those in (others, keyed))
     asked = np.isfinite(than_others)
     asked[:, [BLANK, KEY]] = False
     asked[:, OTHER:] = False
     with np.errstate(invalid="ignore"):
-        than_key_too = (than_key < THAN_KEY) | ((keyed[0] < FEWEST) & (chose[0] >= FEWEST))
-        return asked & (than_others * max(int(asked.sum()), 1) < EACH) & than_key_too
+        above_key = than_key < THAN_KEY
+        than_key_too = above_key | ((keyed[0] < FEWEST) & (chose[0] >= FEWEST))
+        return asked & (than_others * max(int(asked.sum()), 1) < EACH) & than_key_too, above_key
 
 
 def _compared(columns: Columns, row: int, right: int) -> str:

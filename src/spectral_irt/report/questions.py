@@ -1,0 +1,57 @@
+"""Questions of a multiple-choice test that its author should look at, in a teacher's words."""
+
+from __future__ import annotations
+
+from spectral_irt.inference.items.review import EASY, HARD, Look
+from spectral_irt.report.blocks import ReportData, Section, Table, Text
+from spectral_irt.text import count, number, short
+
+FEW = 100  # people below which a few answers more or less change such numbers
+
+
+def questions(data: ReportData) -> Section:
+    """A row for each question to look at, with the reasons; nothing where answers were not scored with a key."""
+    if not data.parts.item_analysis or not data.study._multiple_choice:
+        return Section(())
+    looks = data.study._to_look_at()
+    n_items = data.record["counts"]["items"]
+    if not looks:
+        said = (
+            f"No question stands out: no key looks wrong, no wrong option misleads, and on every question more than "
+            f"{100 * HARD:.0f}% and fewer than {100 * EASY:.0f}% are right."
+        )
+        return Section((Text(said),))
+    are = "is" if len(looks) == 1 else "are"
+    said = f"{len(looks):,} of {count(n_items, 'question')} {are} worth reading again before points are given."
+    n_people = data.record["counts"]["persons"]
+    if n_people < FEW:
+        said += f" These are hints: with {count(n_people, 'person')}, a few answers more or less change them."
+    rows = tuple((short(look.item, 40), " ".join(sentences(look))) for look in looks)
+    return Section((Text(said), Table("Questions to look at", ("Question", "What to look at"), rows)))
+
+
+def sentences(look: Look) -> list[str]:
+    """Each reason of a question in a sentence."""
+    option, key = short(look.option, 40), short(look.key, 40)
+    right = f"{look.right:,} of {count(look.n, 'person')} {'is' if look.right == 1 else 'are'} right"
+    share = f"{100 * look.right / look.n:.0f}%" if look.n else ""
+    guessing = look.n_options > 1 and look.right * look.n_options <= look.n
+    hard = f"Too hard? {right} ({share})" + (
+        f", no more than by guessing among {look.n_options} options." if guessing else "."
+    )
+    easy = "Everybody is right: too easy to tell people apart?"
+    if look.right < look.n:
+        easy = f"Too easy? {right} ({share})."
+    chose = count(look.chose, "person")
+    said = {
+        "key": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than everybody else; "
+        f"the key {key!r} was chosen by {look.chose_key:,}.",
+        "more": f"Misleading option? {chose} chose {option!r}, and {look.chose_key:,} the key {key!r}.",
+        "higher": f"Misleading option? The {chose} who chose {option!r} did better on the other questions than the "
+        f"{look.chose_key:,} who chose the key {key!r}.",
+        "flat": "Unclear? Those who did well on the other questions are hardly more often right (correlation "
+        f"{number(look.correlation)}).",
+        "hard": hard,
+        "easy": easy,
+    }
+    return [said[reason] for reason in look.reasons]

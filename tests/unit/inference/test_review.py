@@ -1,0 +1,84 @@
+"""Questions to look at: each reason on data in which it was planted, with counts taken by a plain loop."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from spectral_irt.inference.items.review import surely_low
+
+N = 120
+CLEAN = 12
+
+
+def planted():
+    """Persons in order of ability; clean questions that the better ones answer right, and five with something odd."""
+    columns = {"person": [f"p{k:03d}" for k in range(N)]}
+    for i in range(CLEAN):
+        limit = 10 + 8 * i  # the answer of every seventh person is the other way round
+        right = [(k >= limit) != (k % 7 == i % 7) for k in range(N)]
+        columns[f"clean{i}"] = ["A" if each else "BCD"[k % 3] for k, each in enumerate(right)]
+    columns["miskeyed"] = ["B" if k >= 50 else "ACD"[k % 3] for k in range(N)]  # the key says A
+    columns["easy"] = ["B" if k == 3 else "A" for k in range(N)]
+    columns["hard"] = ["A" if k % 10 == 9 else "BCD"[k % 3] for k in range(N)]
+    columns["popular"] = ["A" if k >= 80 else "C" if k % 4 else "BD"[k % 8 == 0] for k in range(N)]  # 60 C
+    columns["coin"] = ["A" if (k * 37) % 11 < 6 else "BCD"[k % 3] for k in range(N)]
+    return pl.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def study():
+    frame = planted()
+    key = dict.fromkeys(frame.columns[1:], "A")
+    responses = si.read(frame, key=key)
+    return si.SpectralRasch().fit(responses).analyse(responses)
+
+
+def test_each_planted_question_is_named_for_its_reason(study):
+    looks = {look.item: look for look in study._to_look_at()}
+    assert set(looks) == {"miskeyed", "easy", "hard", "popular", "coin"}
+    assert looks["miskeyed"].reasons == ("key",)
+    assert looks["miskeyed"].option == "B"
+    assert looks["easy"].reasons == ("easy",)
+    assert looks["popular"].reasons == ("more",)
+    assert looks["coin"].reasons == ("flat",)
+    assert looks["hard"].reasons[-1] == "hard"
+
+
+def test_numbers_are_those_of_a_plain_count(study):
+    frame = planted()
+    for look in study._to_look_at():
+        answers = frame[look.item].to_list()
+        assert look.n == len(answers)
+        assert look.right == answers.count("A")
+        assert look.n_options == len(set(answers))
+        if look.option is not None:
+            assert look.chose == answers.count(look.option)
+
+
+def test_serious_reasons_come_first(study):
+    looks = study._to_look_at()
+    assert looks[0].item == "miskeyed"
+    assert looks[-1].item == "easy"
+
+
+def test_a_low_correlation_is_one_whose_interval_is_below_the_usual():
+    correlation, n = 0.05, 400
+    upper = np.tanh(np.arctanh(correlation) + 1.6448536 / np.sqrt(n - 3))
+    assert upper < 0.2
+    assert surely_low(np.array([correlation]), np.array([n])).tolist() == [True]
+    assert surely_low(np.array([correlation]), np.array([50])).tolist() == [False]
+
+
+def test_clean_data_are_hardly_ever_named():
+    """Of simulated questions without a fault, keys are not suspected, and few are named flat."""
+    data = si.simulate.rasch(200, 30, seed=5)
+    rng = np.random.default_rng(8)
+    x = np.array(data.responses.to_frame().drop("person").to_numpy(), dtype=float)
+    letters = np.where(x == 1, "A", rng.choice(["B", "C", "D"], size=x.shape))
+    frame = pl.DataFrame({"person": np.arange(200).astype(str), **{f"q{i}": letters[:, i] for i in range(30)}})
+    responses = si.read(frame, key={f"q{i}": "A" for i in range(30)})
+    study = si.SpectralRasch().fit(responses).analyse(responses)
+    reasons = [reason for look in study._to_look_at() for reason in look.reasons]
+    assert "key" not in reasons
+    assert reasons.count("flat") + reasons.count("higher") <= 1
