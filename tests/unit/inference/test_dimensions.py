@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import spectral_irt as si
 from drawn import drawn
@@ -13,7 +14,7 @@ from spectral_irt.inference.dimensions import dimensionality as module
 from spectral_irt.inference.dimensions import pairs
 from spectral_irt.inference.dimensions.contrast import variance_explained
 from spectral_irt.inference.dimensions.dimensionality import dimensionality
-from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, share_as_large
+from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, normal_test, share_as_large
 from spectral_irt.inference.dimensions.pairs import apart, pair_sums
 from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.persons import abilities
@@ -285,6 +286,9 @@ def test_pairs_are_sorted_and_set_against_the_mean():
     assert (np.diff(table["z"]) <= 0).all()
     assert (np.diff(table["p_adjusted"]) >= 0).all()
     assert table["q3_above_mean"].sum() == pytest.approx(0, abs=1e-10)
+    # found with a probability of 80%: as far above the critical value as a normal is below its 80th percentile
+    power = stats.norm.sf(found.test.z_critical - found.detectable / np.median(found.test.sd))
+    assert power == pytest.approx(0.8)
 
 
 def test_family_wise_p_values_by_definition():
@@ -298,6 +302,21 @@ def test_family_wise_p_values_by_definition():
     wanted = [(1 + (z[1:].max(axis=1) >= each).sum()) / 100 for each in z[0]]
     np.testing.assert_allclose(test.p, wanted)
     assert share_as_large(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 4.0])).tolist() == [0.8, 0.2]
+    q3_star = [row.max() - row.mean() for row in drawn]
+    np.testing.assert_allclose(DrawnPairs.of(observed, drawn).q3_star, q3_star)
+    assert test.z_critical == pytest.approx(np.quantile(z[1:].max(axis=1), 0.99))
+    unsure = DrawnPairs.of(observed, drawn).test(observed, mean=np.full(5, 0.1), unsure=4.0)
+    np.testing.assert_allclose(unsure.z, (observed - 0.1) / (2 * every.std(axis=0)))
+    np.testing.assert_allclose(unsure.sd, 2 * every.std(axis=0))
+
+
+def test_sums_of_large_samples_are_judged_by_the_normal_distribution_for_all_pairs():
+    shared, variance, n = np.array([3.0, 30.0, -4.0]), np.array([4.0, 25.0, 16.0]), np.array([100.0, 400.0, 25.0])
+    test = normal_test(shared, variance, n)
+    np.testing.assert_allclose(test.z, [1.5, 6.0, -1.0])
+    np.testing.assert_allclose(test.p, np.minimum(3 * stats.norm.sf([1.5, 6.0, -1.0]), 1))
+    np.testing.assert_allclose(test.sd, [0.1, 0.05, 0.2])
+    assert test.z_critical == pytest.approx(stats.norm.isf(0.01 / 3))
 
 
 def test_contrasts_are_eigenvalues_of_the_correlations_and_shares_of_the_variance():

@@ -14,6 +14,7 @@ from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions
+from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.persons.abilities import abilities, with_severities
 
@@ -249,6 +250,45 @@ def test_severe_raters_and_raters_of_few_ratings_are_named():
     found = {finding.code: finding for finding in facet_findings(responses, "rater", table, pairs)}
     assert found["severe_levels"].items[0] == 0
     assert found["few_ratings"].items == (4,)
+
+
+@pytest.mark.parametrize(("z", "said"), [(2.2, False), (2.4, True), (-6.0, False)])
+def test_halo_is_said_above_its_one_sided_level(study, z, said):
+    """One-sided at 1%: above 2.33. Sums that vary less than expected are no halo."""
+    calibration, responses, ability = study
+    table = facet_table(calibration, responses, ability, "rater")
+    pairs = interactions(calibration, responses, "rater")
+    none = np.full(5, np.nan)
+    halo = Halo(ratio=1.44, z=z, n=300, variance=0.25, of_level=none, of_level_z=none)
+    sentences = [one.sentence for one in facet_findings(responses, "rater", table, pairs, halo) if one.code == "halo"]
+    assert len(sentences) == said
+    if said:
+        assert "vary 1.44 times" in sentences[0]
+        assert "sd of 0.50 logits" in sentences[0]
+
+
+def test_levels_and_interactions_are_named_from_their_limits_on(study):
+    """Severities by the larger of a logit and three errors; misfit by kind; the clearest interaction by its side."""
+    calibration, responses, ability = study
+    table = facet_table(calibration, responses, ability, "rater")
+    pairs = interactions(calibration, responses, "rater")
+    labels = list(table["rater"])
+    table["severity"] = np.array([1.1, -1.1, 0.9, -2.0, 0.0])
+    table["se"] = np.array([0.3, 0.4, 0.1, 0.5, 0.1])
+    table["misfit"] = np.array(["underfit", "overfit", "central", "extreme ratings", ""], dtype=object)
+    table["n"] = np.array([9, 10, 50, 50, 8])
+    pairs["p_holm"] = np.append([0.04, 0.049], np.full(len(pairs["p"]) - 2, 0.05))
+    for bias, side in ((0.8, "0.80 logits more severe"), (-0.7, "0.70 logits more lenient")):
+        pairs["bias"][0] = bias
+        found = {one.code: one for one in facet_findings(responses, "rater", table, pairs)}
+        assert found["severe_levels"].items == (labels[0], labels[3])
+        assert found["erratic_levels"].items == (labels[0],)
+        assert found["regular_levels"].items == (labels[1],)
+        assert found["central_levels"].items == (labels[2],)
+        assert found["extreme_levels"].items == (labels[3],)
+        assert found["few_ratings"].items == (labels[0], labels[4])
+        assert f"2 of {len(pairs['p'])} combinations" in found["interactions"].sentence
+        assert side in found["interactions"].sentence
     with pytest.raises(OptionError, match="none: name their columns when reading"):
         si.SpectralRasch().fit(lsat := si.datasets.load_lsat()).analyse(lsat).facet()
 

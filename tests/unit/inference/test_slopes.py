@@ -4,11 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from spectral_irt import simulate
+from drawn import drawn
+from spectral_irt import Responses, simulate
 from spectral_irt.inference.groups.slope_shifts import _common_slopes
 from spectral_irt.inference.items import slopes as module
-from spectral_irt.inference.items.slopes import PRIOR_SD, SlopeModel, by_ability, slope_model, slopes
+from spectral_irt.inference.items.slopes import BINS, PRIOR_SD, SlopeModel, by_ability, slope_model, slopes
 
 STEP = 1e-4
 
@@ -105,3 +107,82 @@ def test_common_slopes_are_drawn_in_by_what_their_errors_explain():
     np.testing.assert_allclose(common.slope_se, np.sqrt(true * error / (true + error)))
     np.testing.assert_allclose(common.apart, 0, atol=1e-12)
     np.testing.assert_allclose(common.intercepts, intercepts)
+
+
+def turned_items():
+    """80 people and 6 items, one of which falls with ability, one flat and one steep; each person with an ability."""
+    rng = np.random.default_rng(5)
+    ability = rng.normal(size=80)
+    slope = np.array([-1.5, -0.2, 0.6, 1.0, 1.4, 2.5])
+    table = drawn(rng, ability[:, None] * slope - np.linspace(-0.5, 0.5, 6))
+    table[rng.random(table.shape) < 0.1] = np.nan
+    return table, ability
+
+
+def profile(theta, x, slope):
+    """The log-likelihood of one item at this slope, with the difficulty that fits best: by Newton's method."""
+    c = 0.0
+    for _ in range(100):
+        p = 1 / (1 + np.exp(c - slope * theta))
+        c += (p.sum() - x.sum()) / (p * (1 - p)).sum()
+    return np.sum(x * (slope * theta - c) - np.logaddexp(0, slope * theta - c))
+
+
+def test_how_much_steeper_than_the_others_is_the_score_at_the_slope_in_common():
+    table, ability = turned_items()
+    found = slopes(Responses.from_wide(table), ability)
+    n, r, theta = by_ability(Responses.from_wide(table), ability)
+    items = []
+    for counts, right in zip(n.astype(int), r.astype(int), strict=True):
+        at = np.repeat(theta, counts)
+        x = np.concatenate([[1.0] * b + [0.0] * (a - b) for a, b in zip(counts, right, strict=True)])
+        items.append((at, x))
+
+    def derivatives(slope):
+        step = 1e-3
+        below, middle, above = (np.array([profile(at, x, slope + k * step) for at, x in items]) for k in (-1, 0, 1))
+        return (above - below) / (2 * step), -(above - 2 * middle + below) / step**2
+
+    low, high = 0.01, 5.0
+    for _ in range(40):  # the slope that all items have in common: scores add up to zero
+        common = (low + high) / 2
+        low, high = (common, high) if derivatives(common)[0].sum() > 0 else (low, common)
+    score, variance = derivatives(common)
+    z = score / np.sqrt(variance)
+    np.testing.assert_allclose(found.z, z, rtol=2e-3, atol=1e-3)
+    assert found.df == 5
+    assert found.chi2 == pytest.approx(np.sum(z**2), rel=5e-3)
+    # A multiple of chi-square with the mean 5, and the variance of six squares of normal numbers.
+    assert found.p == pytest.approx(stats.gamma.sf(found.chi2, a=5**2 / 12, scale=12 / 5), rel=1e-6)
+    assert found.spread == pytest.approx(np.sqrt(np.var(found.slope, ddof=1) - np.mean(found.se**2)))
+
+
+def test_slopes_below_zero_by_the_correlation_of_answers_and_ability():
+    """The score test of a slope of zero is sqrt(n) times that correlation; Benjamini and Hochberg at 5%."""
+    table, ability = turned_items()
+    found = slopes(Responses.from_wide(table), ability)
+    theta = by_ability(Responses.from_wide(table), ability)[2]
+    order = np.argsort(np.argsort(ability))
+    binned = theta[order * BINS // 80]  # 80 people in 64 groups of nearly the same ability
+    p = []
+    for x in table.T:
+        there = ~np.isnan(x)
+        p.append(stats.norm.cdf(np.sqrt(there.sum()) * np.corrcoef(x[there], binned[there])[0, 1]))
+    rejected = stats.false_discovery_control(p) < 0.05
+    assert rejected.tolist() == [True, False, False, False, False, False]
+    np.testing.assert_array_equal(found.negative, rejected & (found.slope < 0))
+
+
+def test_groups_of_like_ability_hold_everybody_once():
+    table, ability = turned_items()
+    ability[3] = np.nan
+    n, r, theta = by_ability(Responses.from_wide(table), ability)
+    known = np.flatnonzero(~np.isnan(ability))
+    order = known[np.argsort(ability[known])]
+    assert len(theta) == BINS
+    place = np.arange(79) * BINS // 79
+    for k in range(BINS):
+        people = order[place == k]
+        assert theta[k] == pytest.approx(ability[people].mean())
+        np.testing.assert_array_equal(n[:, k], (~np.isnan(table[people])).sum(axis=0))
+        np.testing.assert_array_equal(r[:, k], np.nansum(table[people], axis=0))
