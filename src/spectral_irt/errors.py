@@ -24,7 +24,7 @@ _OTHERWISE = {
     "groups=": "--population-by",
     "people": "--group",
     "raw=True": "--cut raw:NUMBER",
-    "raw=False": "--cut",
+    "raw=False": "--cut NUMBER",
     "fit=True": "--skip none",
     "sample": "--bootstrap SETS:PEOPLE",
     "orient='items'": "--layout items-in-rows",

@@ -264,7 +264,10 @@ def local_path(source: str | os.PathLike[str]) -> str | None:
     text = os.fsdecode(os.path.expanduser(os.fspath(source)))
     if "://" not in text:
         return None if text == "-" else text
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # no address, as whoever reads it will say
+        return None
     return unquote(parts.path) if parts.scheme == "file" else None
 
 

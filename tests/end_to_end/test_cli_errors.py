@@ -136,6 +136,7 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --plots pictures --skip persons", "--plots shows people and item fit; leave out --skip persons."),
     ("fit good.csv --plots pictures --skip fit", "leave out --skip fit."),
     ("fit good.csv --plots pictures --bank pictures", "a bank has a folder of its own"),
+    ("fit http://[::1/a.csv", "is not an address; check its spelling"),
     # Places that clash, that are empty, and names that are too long.
     ("fit good.csv --report r.html -o r.html", "-o names a folder, or a workbook"),
     ("fit good.csv -o out --report out/fit.json", "fit.json"),

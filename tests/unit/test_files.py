@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from spectral_irt import files
-from spectral_irt.errors import OptionError, OutputError
-from spectral_irt.files import all_or_nothing, input_paths, refuse_inputs, write_each
+from spectral_irt.errors import OptionError, OutputError, ReadError
+from spectral_irt.files import all_or_nothing, input_paths, local_path, refuse_inputs, write_each
+from spectral_irt.reading import read
+from spectral_irt.reading.sql import kind_of
 
 
 def write(path: Path, text: str = "new") -> None:
@@ -46,6 +48,14 @@ def test_an_input_that_is_named_by_an_address_is_kept(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match="being read"), all_or_nothing([path], inputs=[address]):
             pass
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("address", ["http://[::1/a.csv", "file://[x/a.csv", "https://[/"])
+def test_an_address_with_brackets_that_do_not_match_is_no_path(address: str) -> None:
+    assert local_path(address) is None
+    assert kind_of(address)[0] == ""
+    with pytest.raises(ReadError, match="is not an address"):
+        read(address)
 
 
 def test_reading_and_refusing_mean_the_same_files(tmp_path: Path) -> None:

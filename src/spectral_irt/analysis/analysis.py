@@ -482,8 +482,10 @@ class Analysis(AnalysisOfRatings):
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes]
-        if parts.scores and not self.facets:  # what a total score stands for depends on who rated
-            found += [*self._booklets().findings(self.responses), *self.forms().findings, *self._code_findings()]
+        if self._form is not None or (parts.scores and not self.facets):  # beside raters a score stands for nothing
+            found += self._booklets().findings(self.responses)
+        if parts.scores and not self.facets:
+            found += [*self.forms().findings, *self._code_findings()]
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:

@@ -31,6 +31,7 @@ NEEDED = {
 LABELS = ("item", "person", "status")
 TRUTHS = ("extreme",)
 WHOLE = {"n", "n_correct", "max_score"}
+SCALE_FIELDS = tuple(field.name for field in fields(Scale))  # beside them the record says how the scale was asked for
 LARGEST = 2.0**53  # beyond, not every whole number is a float
 NUMBERS = {"difficulty", "ability", "threshold", "se", "score", "displacement", *WHOLE}
 NUMBERS |= {statistic for _, _, statistic in LAYOUT.values()}
@@ -96,8 +97,10 @@ def _record_in(folder: Path) -> dict[str, Any]:
     if not isinstance(outputs, list) or "items.csv" not in outputs:
         raise _EditedError("without items.csv")
     scale = record.get("scale") or {}
-    if not isinstance(scale, dict) or not all(map(_is_number, scale.values())):
+    if not isinstance(scale, dict) or not all(_is_number(scale.get(name)) for name in SCALE_FIELDS):
         raise _EditedError(f"the scale in {RECORD} is not numbers")
+    if (scale.get("unit") or 1) <= 0:
+        raise _EditedError(f"the scale in {RECORD} has {scale['unit']:g} units per logit")
     return record
 
 
@@ -172,5 +175,4 @@ def _of_tables(record: dict[str, Any], tables: dict[str, dict[str, Any]]) -> Cal
 def _scale_in(record: dict[str, Any]) -> Scale:
     """The scale of report of a fit."""
     scale = record.get("scale") or {}
-    names = [field.name for field in fields(Scale)]
-    return Scale(**{name: scale[name] for name in names if scale.get(name) is not None})
+    return Scale(**{name: scale[name] for name in SCALE_FIELDS if scale.get(name) is not None})

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -423,13 +424,20 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
 
 
 def _put(path: Path, content: bytes) -> None:
-    """A file with this content, in one step, when its bytes are on the disk."""
+    """A file with this content, in one step, when its bytes are on the disk. It is open to those to whom the manifest
+    of the bank is: who made a bank private need not do it again after every update."""
     draft = draft_beside(path)
+    mode: int | None = None
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE((path.parent / MANIFEST).stat().st_mode) & 0o777
     try:
-        with draft.open("xb") as file:
+        new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+        with os.fdopen(new, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            draft.chmod(mode)  # whatever the umask of this process takes away
         os.replace(draft, path)
     finally:
         with suppress(OSError):

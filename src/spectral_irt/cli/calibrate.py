@@ -12,6 +12,7 @@ from spectral_irt.analysis.folder import counts_of
 from spectral_irt.analysis.summary import show_summary
 from spectral_irt.cli.fit_job import FitJob
 from spectral_irt.cli.terminal import Mode, Progress
+from spectral_irt.data.booklets import booklets_of
 from spectral_irt.engine import LocalEngine
 from spectral_irt.estimators.spectral_steps import spectral_fit
 from spectral_irt.inference.groups.hausman import UNTESTABLE, hausman
@@ -67,8 +68,10 @@ def look_at(job: FitJob, mode: Mode) -> None:
             progress.say("conditional against marginal likelihood")
             with suppress(*UNTESTABLE):
                 test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
+        form = job.results.form
+        about_forms = () if form is None else booklets_of(responses, form).findings(responses)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
-    findings = [*responses.notes, *about_the_data, *(() if test is None else test.findings)]
+    findings = [*responses.notes, *about_the_data, *about_forms, *(() if test is None else test.findings)]
 
     def show_them() -> None:
         show_findings(console(), findings)

@@ -99,7 +99,7 @@ class FitJob:
         free_in_the_bank = results.free and self._enlarged is not None
         beside = {
             "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
-            "--clustered-by": method.clustered_by,
+            "--clustered-by": method.clustered_by, "--form": results.form,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
             f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
         }  # fmt: skip

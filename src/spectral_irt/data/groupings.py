@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spectral_irt.data.block import Floats
-from spectral_irt.data.labels import names_nothing
+from spectral_irt.data.labels import DECIMAL_COMMA, names_nothing
 from spectral_irt.errors import Finding, OptionError
 
 MOST_VALUES = 10  # of numbers that stand for groups (grade, site); more are likely a quantity such as age
@@ -72,10 +73,16 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
 def _numbers(values: Sequence[Any]) -> Floats | None:
     """The values as numbers, NaN where there is none; None if one of them is something else."""
     try:
-        numbers = np.array([np.nan if names_nothing(value) else float(value) for value in values], dtype=np.float64)
+        numbers = np.array([np.nan if names_nothing(value) else _number(value) for value in values], dtype=np.float64)
     except (TypeError, ValueError):
         return None
     return None if np.isinf(numbers).any() else numbers
+
+
+def _number(value: Any) -> float:
+    """A number, of which the decimal sign may be a comma."""
+    with_comma = re.match(DECIMAL_COMMA, value) if isinstance(value, str) else None
+    return float(value if with_comma is None else ".".join(with_comma.groups()))
 
 
 def _is_quantity(column: str, known: Floats) -> bool:

@@ -26,6 +26,7 @@ TIMES = range(2, 11)  # factors that may make fractions of points whole
 STRAY = 0.05  # of the values may be fractions where whole numbers are meant
 FEW_CATEGORIES = 5  # that many different numbers may be cut into
 MOST_LABELS = 10  # of ordered categories
+FEWEST_CATEGORIES = 2  # different numbers above 1, for answers to look like ordered categories
 POINTS = frozenset(map(str, range(2, 11)))  # of an answer, beside 0 and 1
 # fmt: off
 SCALES = (  # labels in order, for the advice
@@ -68,6 +69,9 @@ class ValueCheck:
     n_values: int = 0  # in the pieces that have odd ones
     fraction_columns: dict[Any, None] = field(default_factory=dict)
     columns: set[Any] = field(default_factory=set)  # of the first odd values
+    stranger: tuple[Place, str] | None = None  # the first odd value that is no small number, and no code for missing
+    n_strangers: int = 0
+    strangers: dict[str, None] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
 
     def note(self, values: Values, answers: Values, odd: Mask | None, place: Callable[[int], Place]) -> None:
@@ -81,6 +85,8 @@ class ValueCheck:
             self.n_values += len(answers) + len(where)
             if self.scoring.expects_01 or self.scoring.ordered:
                 self._note_fractions(texts, kinds, where, answers, place)
+            if self.scoring.expects_01:
+                self._note_strangers(texts, where, place)
             strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
             self.columns |= {place(k)[1] for k in strange[:20].tolist()}
             self.n_odd += len(texts)
@@ -104,6 +110,22 @@ class ValueCheck:
             self.fraction = (place(first), texts[int(np.searchsorted(where, first))])
         self.n_fractions += len(fractions)
         self.fraction_columns |= dict.fromkeys(place(k)[1] for k in fractions[:1000].tolist())
+
+    def _note_strangers(self, texts: pl.Series, where: Ints, place: Callable[[int], Place]) -> None:
+        is_strange = ~texts.is_in(list(POINTS | SUSPECTS))
+        if not is_strange.any():
+            return
+        if self.stranger is None:
+            first = int(is_strange.arg_max() or 0)
+            self.stranger = (place(int(where[first])), texts[first])
+        self.n_strangers += int(is_strange.sum())
+        self.strangers |= dict.fromkeys(texts.filter(is_strange).unique(maintain_order=True).head(1000).to_list())
+
+    @property
+    def has_few_strangers(self) -> bool:
+        """Whether the odd values look like ordered categories but for a few, which are then what is wrong."""
+        categories = [kind for kind in self.odd if kind in POINTS - SUSPECTS]
+        return len(categories) >= FEWEST_CATEGORIES and 0 < self.n_strangers <= STRAY * self.n_values
 
     @property
     def has_stray_fractions(self) -> bool:
@@ -177,6 +199,8 @@ def _of_stray_fractions(check: ValueCheck) -> str:
 def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) -> str:
     """Which values are odd, where the first stands, and what to do about them."""
     assert check.first is not None
+    if check.has_few_strangers and check.fraction is None:
+        return _of_strangers(check)
     is_broken = check.fraction is not None and check.scoring.expects_01
     (name, column, row), text = check.fraction if check.fraction is not None and is_broken else check.first
     kinds = list(filter(is_fraction, check.odd)) if is_broken else list(check.odd)
@@ -213,6 +237,23 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     return sentence
 
 
+def _of_strangers(check: ValueCheck) -> str:
+    """The few values that are odd among what looks like ordered categories."""
+    assert check.stranger is not None
+    (name, column, row), text = check.stranger
+    kinds = list(check.strangers)
+    one = check.n_strangers == 1
+    every = "" if one else f" ({check.n_strangers:,} such values: {first_of(map(_shown, kinds))})"
+    known = [kind for kind in check.odd if kind not in check.strangers]
+    missing = f"`missing={kinds[0] if len(kinds) == 1 else kinds!r}`"
+    return (
+        f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{every}, where other values are numbers "
+        f"such as {first_of(known[:NAMED])}, and look like ordered categories. Correct {'it' if one else 'them'}, or "
+        f"say {missing} if {'it means' if one else 'they mean'} 'not answered'. If the numbers are options of multiple "
+        "choice, say which are correct with `key`."
+    )
+
+
 def codes_among_categories(kinds: list[str]) -> list[str]:
     """Of numbers that look like ordered categories (2 to 10) with codes for missing answers, those codes.
 
@@ -221,7 +262,7 @@ def codes_among_categories(kinds: list[str]) -> list[str]:
     """
     categories = [kind for kind in kinds if kind in POINTS - SUSPECTS]
     codes = [kind for kind in kinds if kind in SUSPECTS and kind not in categories]
-    if len(categories) < 2 or len(categories) + len(codes) < len(kinds):
+    if len(categories) < FEWEST_CATEGORIES or len(categories) + len(codes) < len(kinds):
         return []
     highest = max(map(int, categories))
     # A number just above the others may be a category: 9 after 8.

@@ -119,7 +119,10 @@ def kind_of(database: str) -> tuple[str, str]:
     >>> kind_of("sqlite:a%20b.db"), kind_of("answers.duckdb"), kind_of("postgres://ann@host/tests")[0]
     (('sqlite', 'a b.db'), ('duckdb', 'answers.duckdb'), 'postgresql')
     """
-    scheme = urlsplit(database).scheme.lower() if ":" in database else ""
+    try:
+        scheme = urlsplit(database).scheme.lower() if ":" in database else ""
+    except ValueError:  # brackets that do not match: an address of no kind
+        scheme = ""
     path = unquote(database.split(":", 1)[-1]).removeprefix("//")
     scheme = scheme or _ENDINGS.get(Path(path).suffix.lower(), "")
     return "postgresql" if scheme == "postgres" else scheme, path

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -403,3 +404,17 @@ def test_a_bank_before_that_is_damaged_is_not_put_back(loads):
     with pytest.raises(BankError, match="is missing"):
         Bank.undo(folder)
     assert_same(Bank.load(folder), now)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_bank_that_is_replaced_stays_as_open_as_it_was(bank, tmp_path, mode):
+    folder = tmp_path / "bank"
+    bank.save(folder)
+    for path in folder.iterdir():
+        path.chmod(mode)
+    grown = Bank.load(folder).update(simulate.rasch(100, 12, seed=2).responses)
+    grown.save(folder)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {mode}
+    storage.undo(folder)
+    assert stat.S_IMODE((folder / "bank.json").stat().st_mode) == mode

@@ -7,6 +7,7 @@ import spectral_irt as si
 from spectral_irt import Responses, simulate
 from spectral_irt.bank.anchors import anchored_to, as_anchors
 from spectral_irt.bank.export import ifile, winsteps_text
+from spectral_irt.bank.results_folder import calibration_in
 from spectral_irt.errors import OptionError, ReadError
 
 # As Winsteps writes it: remarks and heads, items without a proper measure as remarks, names with blanks.
@@ -164,6 +165,20 @@ def test_results_of_a_fit_with_their_scale(tmp_path):
     assert as_anchors(tmp_path / "items.csv").scale.is_logits
     with pytest.raises(ReadError, match="does not hold the results of a fit"):
         as_anchors(tmp_path / "results")
+
+
+@pytest.mark.parametrize("by", ["persons", "items", "formula"])
+def test_results_on_any_scale_are_anchors_and_are_exported(tmp_path, by):
+    responses = data()
+    study = si.SpectralRasch().fit(responses).analyse(responses).rescale(500, 100, by=by)
+    study.write(tmp_path / "results")
+    assert as_anchors(tmp_path / "results").scale == study.calibration.scale
+    calibration, _ = calibration_in(tmp_path / "results", "catsim")
+    assert calibration.scale == study.calibration.scale
+    record = tmp_path / "results" / "fit.json"
+    record.write_text(record.read_text().replace('"unit": ', '"unit": -'))
+    with pytest.raises(ReadError, match="units per logit"):
+        calibration_in(tmp_path / "results", "catsim")
 
 
 def test_results_of_ordered_answers_whose_codes_begin_with_1(tmp_path):

@@ -454,3 +454,22 @@ def test_what_others_say_on_stderr_meanwhile_is_shown(capfd):
     with without_panic_messages():
         os.write(2, b"a word")
     assert capfd.readouterr().err == "a word"
+
+
+@pytest.mark.parametrize("odd", ["x", "inf", "1e308", "??", "3abc", "2024-01-01"])
+def test_the_odd_one_among_ordered_categories_is_named(tmp_path, odd):
+    rows = [[k % 4, (k + 1) % 4, (k // 2) % 4] for k in range(40)]
+    rows[7][1] = odd
+    (tmp_path / "a.csv").write_text("q1,q2,q3\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    message = complaint(tmp_path / "a.csv")
+    assert re.search(rf"column 'q2', row 8 holds '?{re.escape(odd)}'?, where other values are numbers such as", message)
+    assert f"`missing='{odd}'`" in message or f"`missing={odd}`" in message
+    rows[9][2] = rows[11][2] = odd
+    (tmp_path / "a.csv").write_text("q1,q2,q3\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    assert "(3 such values: " in complaint(tmp_path / "a.csv")
+
+
+def test_letters_in_every_third_cell_are_no_odd_ones(tmp_path):
+    rows = "".join(f"{k % 4},{(k + 1) % 4},{'ab'[k % 2]}{k % 3}\n" for k in range(40))
+    (tmp_path / "a.csv").write_text(f"q1,q2,q3\n{rows}")
+    assert "look like ordered categories" not in complaint(tmp_path / "a.csv", items="q*")

@@ -101,6 +101,17 @@ def test_a_column_with_a_value_for_everybody_is_no_form():
         booklets_of(si.read(table), np.arange(len(table)))
 
 
+def test_the_column_of_forms_is_looked_at_wherever_it_is_named():
+    table, label, _ = booklet_table()
+    table[0, 28] = 1  # A does not have it
+    responses = si.read(table)
+    fit = si.SpectralRasch().fit(responses)
+    assert "responses_off_form" in {one.code for one in fit.analyse(responses, form=label).findings()}
+    assert "responses_off_form" not in {one.code for one in fit.analyse(responses).findings()}
+    with pytest.raises(si.errors.OptionError, match="at most 100 forms"):
+        fit.analyse(responses, form=np.arange(len(table))).findings()
+
+
 def filled_by_hand(table, presented, omitted, not_reached):
     """The table with blanks on a person's form as wrong responses, person by person."""
     filled = table.copy()

@@ -351,6 +351,8 @@ def test_numbers_such_as_age_are_cut_at_the_median_or_as_asked():
 
 def test_numbers_that_name_groups_stay_as_they_are():
     grades = [1, 2, 3] * 20
+    commas = grouping_of("age", ["39,5", "40,0", "66,25"], (40.0, 65.0)).labels
+    assert commas == ["under 40", "40 to under 65", "65 and over"]
     assert grouping_of("grade", grades).labels == grades
     schools = np.repeat(np.arange(12), 40).tolist()  # many people in each
     assert grouping_of("school", schools).labels == schools

@@ -77,8 +77,8 @@ def raw_cuts(
     if not whole:
         how = "did not answer the same items" if len(lengths) else "share no form"
         raise OptionError(
-            f"a cut in raw scores is about one form, and these people {how} ({len(lengths):,} forms). Give the cut on "
-            "the scale of the abilities: `raw=False` instead of `raw=True`."
+            f"a cut in raw scores or sums of codes is about one form, and these people {how} ({len(lengths):,} forms). "
+            "Give the cut on the scale of the abilities: `raw=False`."
         )
     items = forms.items[whole[0]]
     highest = test.take(items).max_score
