@@ -62,10 +62,12 @@ def test_from_a_file_to_results_and_scores(app, answers, tmp_path):
     page = said_on(app.wait(job))
     assert "200 people, 13 items, 2,600 answers" in page
     assert '<option value="group" selected>' in app.get(job).text  # sex
-    done = app.post(job + "columns", {"role-2": "unused", "do": "fit"})
+    done = app.post(job + "columns", {"role-2": "unused", "pupil_pages": "on", "do": "fit"})
     assert done.status == 303
     page = said_on(app.wait(job))
     assert "200 people, 12 items, 2,400 answers;" in page
+    assert "Pages for pupils" in page
+    assert "Class list" in app.get(job + "pupil-pages.html").text
     command = "spectral-irt fit 'class 5.csv' --layout wide --person student --items q1,q2,"
     assert command in app.get(job).text.replace("&#39;", "'")
 

@@ -234,3 +234,14 @@ def test_pictures_are_small_and_words_in_them_are_words() -> None:
     found = picture(study.plot.scores(), "alt")
     assert found.address.startswith("data:image/svg+xml;base64,")
     assert len(found.address) < 60_000
+
+
+def test_pages_for_pupils(cli, tmp_path):
+    rows = [f"p{k},{'ABC'[k % 3]},{'ABC'[k % 2]},{'AB'[k % 5 == 0]},{'ABC'[k % 7 % 3]}" for k in range(30)]
+    (tmp_path / "class.csv").write_text("name,q1,q2,q3,q4\nKEY,A,B,A,C\n" + "\n".join(rows) + "\n")
+    done = cli("fit", "class.csv", "--pupil-pages", "pupils.html", "--title", "Unit 3")
+    assert done.code == 0, done.err
+    assert "Written: pupils.html." in done.out
+    page = Page(tmp_path / "pupils.html")
+    assert "Class list: Unit 3" in page.text
+    assert page.text.count("The measure allows for how hard the questions are") == 30

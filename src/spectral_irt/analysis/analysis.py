@@ -518,3 +518,10 @@ class Analysis(AnalysisOfRatings):
 
         words: dict[str, Any] = {"title": title, "author": author, "list_persons": list_persons}
         return write_report(self, Path(path), parts or self.parts(writing=True), **words)
+
+    def pupil_pages(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write a class list and a page for each person to one HTML file, to print: points, percent, measure with its
+        interval, and which questions are right or wrong; a person's page has nothing about anybody else."""
+        from spectral_irt.report.pupils import write_pupil_pages
+
+        return write_pupil_pages(self, Path(path), title)

@@ -15,7 +15,7 @@ ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "scale", "more")
 # What the page says itself: where results go, and what the command prints, by which the page learns of them.
-PLACES = ("--output", "--report", "--plots", "--bank")
+PLACES = ("--output", "--report", "--pupil-pages", "--plots", "--bank")
 PRINTED = ("--json", "--quiet", "--strict", "--dry-run", "--help", "--help-all", "--version")
 SHORT = ("-o", "-q", "-h")  # also with a value or another flag behind them, as in -oFOLDER and -qh
 TOGETHER = 50  # names of columns that are said in one word
@@ -38,6 +38,7 @@ class Choice:
     largest_component: bool = False
     adaptive: bool = False
     list_persons: bool = False
+    pupil_pages: bool = False
     scale: str = ""  # as --scale has it
     more: str = ""  # further options, as in a terminal
     roles: Mapping[int, str] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Choice:
         for name, allowed in choices.items():
             value = str(form.get(name, getattr(self, name)))
             said[name] = value if value in allowed else allowed[0]
-        said |= {name: name in form for name in ("largest_component", "adaptive", "list_persons")}
+        said |= {name: name in form for name in ("largest_component", "adaptive", "list_persons", "pupil_pages")}
         roles = {
             int(name[5:]): str(role)
             for name, role in form.items()

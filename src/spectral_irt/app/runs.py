@@ -22,6 +22,7 @@ from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
 
 COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
 LONGEST_LINE = 1 << 24  # bytes that a process may say at once
+PUPIL_PAGES = "pupil-pages.html"
 REMEMBERED = 20  # lines that it said
 
 Tell = Callable[[str, float | None], None]
@@ -155,6 +156,8 @@ class Job:
         places = {"-o": "results", "--report": "report.html"}
         if not any(word.startswith("--facet") for word in words):  # ratings have no bank
             places["--bank"] = "bank"
+        if self.choice.pupil_pages:
+            places["--pupil-pages"] = PUPIL_PAGES
         done = await self._command("fit", self.name, words, places, "results/fit.json")
         for earlier in (self.results, self.scored):
             if earlier is not None:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RATER, RESPONSE, UNUSED
 from spectral_irt.app.pages import Guard, Pages
-from spectral_irt.app.runs import BusyError, Job
+from spectral_irt.app.runs import PUPIL_PAGES, BusyError, Job
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
 from spectral_irt.reading.formats import FORMATS
 
@@ -226,6 +226,8 @@ class Site:
             if not folder.exists():
                 raise HTTPException(404)
             path = await _zipped(folder)
+        elif name == PUPIL_PAGES and (results.folder / PUPIL_PAGES).exists():
+            path = results.folder / PUPIL_PAGES
         elif name == "results.xlsx":
             path = await job.workbook()
         else:

@@ -35,7 +35,7 @@ def show(job: FitJob) -> None:
     show_summary(out, job.study, job.parts, method="Paper's" if job.method.estimator == "paper" else None, times=times)
     say(out)
     results = job.results
-    places = list(map(printable, filter(None, (results.report, results.plots, results.bank))))
+    places = list(map(printable, filter(None, (results.report, results.pupil_pages, results.plots, results.bank))))
     if results.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
         return

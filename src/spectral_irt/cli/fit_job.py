@@ -60,6 +60,7 @@ class FitJob:
     written: list[str] = field(default_factory=list)
     tables: dict[str, Columns] = field(default_factory=dict)
     page: str = ""  # the report
+    pupil_pages: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
 
@@ -83,10 +84,10 @@ class FitJob:
                 raise OptionError(sentence)
         if self.reading.ordered:
             self._refuse_for_categories([name for name in changed(self.reading) if name in ("correct", "threshold")])
-        if self.results.report is not None:
+        for page in filter(None, (self.results.report, self.results.pupil_pages)):
             from spectral_irt.report.page import check_place
 
-            check_place(self.results.report)
+            check_place(page)
         self._estimator()
 
     def _refusals(self) -> list[tuple[Any, str]]:
@@ -108,11 +109,11 @@ class FitJob:
         unwanted = "--skip persons" if no_persons else "--skip fit"
         endings = (".html", ".htm", ".csv", ".json", ".parquet")
         in_rows = self._columns() and results.group_file is None and self.reading.layout == "items-in-rows"
-        untitled = (results.title or results.author) and report is None
+        untitled = report is None and (results.author or (results.title and results.pupil_pages is None))
         unlisted = results.list_persons and (report is None or no_persons)
         a_file = output is not None and output.suffix.lower() in endings
         no_errors = by == "lower" and method.set.get("se") == "none"
-        shows_scale = output or report or results.bank or results.cut[0] or results.dry_run
+        shows_scale = output or report or results.pupil_pages or results.bank or results.cut[0] or results.dry_run
         unscaled = results.scale and not shows_scale
         no_ability = ability != "wle" and no_persons and results.scale is None
         idle_seed = results.seed is not None and ability != "pv"
@@ -129,6 +130,11 @@ class FitJob:
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cut[0] and no_persons, "--cut is about people; leave out --skip persons."),
             (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),
+            (
+                results.pupil_pages and (no_persons or facet),
+                f"--pupil-pages shows the measures of single persons; leave out {'--facet' if facet else unwanted}.",
+            ),
+            (report and report == results.pupil_pages, "--report and --pupil-pages name one file; choose two."),
             (unlisted, f"--list-persons lists people in a report; {listing}."),
             (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
             (untitled, "--title and --author are for a report; say where with --report FILE."),
@@ -299,6 +305,10 @@ class FitJob:
 
                 about = {"title": results.title, "author": results.author}
                 self.page = page_of(study, parts, self.record(), list_persons=results.list_persons, **about)
+            if results.pupil_pages is not None:
+                from spectral_irt.report.pupils import pupil_pages
+
+                self.pupil_pages = pupil_pages(study, results.title)
         end = time.perf_counter()
         if heard and not any(finding.code == "not_converged" for finding in study.calibration.findings):
             for warning in heard:  # else the finding has said the same
@@ -356,7 +366,7 @@ class FitJob:
         stale: list[Path] = []
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
-        places = [*([] if results.report is None else [results.report]), *tables]
+        places = [*filter(None, (results.report, results.pupil_pages)), *tables]
         if results.plots is not None:
             from spectral_irt.plots.all import standard_paths
 
@@ -395,6 +405,8 @@ class FitJob:
         with naming(target):
             if target == self.results.report:
                 draft.write_text(self.page, encoding="utf-8", newline="")
+            elif target == self.results.pupil_pages:
+                draft.write_text(self.pupil_pages, encoding="utf-8", newline="")
             elif self.pictures is not None and target.suffix in (".svg", ".png"):
                 self.pictures.write(draft, target)
             else:

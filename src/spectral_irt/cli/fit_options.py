@@ -230,6 +230,10 @@ class Results(Abilities):
         default=False,
     )
     report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
+    pupil_pages: Path | None = results(
+        "FILE.html",
+        "Write a class list (points, percent, measure), and a page to hand out for each person, as one file to print.",
+    )
     plots: Path | None = results("DIR", "Write the standard figures as SVG and PNG.")
     bank: Path | None = results("DIR", "Keep the calibration for score, update, link and --anchors.")
     scale: AskedScale | None = results(
@@ -246,7 +250,7 @@ class Results(Abilities):
         parse=_ranking,
     )
     list_persons: bool = results("", "With --report: list individual persons (default: no).", default=False)
-    title: str | None = results("TITLE", "With --report: title of the report.")
+    title: str | None = results("TITLE", "With --report or --pupil-pages: title of the page.")
     author: str | None = results("NAME", "With --report: author shown on the report.")
     parquet: bool = results("", "With -o: also write every table as Parquet.", default=False)
     skip: dict[str, bool] = results(

@@ -74,7 +74,7 @@ def test_clean_data_are_hardly_ever_named():
     """Of simulated questions without a fault, keys are not suspected, and few are named flat."""
     data = si.simulate.rasch(200, 30, seed=5)
     rng = np.random.default_rng(8)
-    x = np.array(data.responses.to_frame().drop("person").to_numpy(), dtype=float)
+    x = data.responses.to_dense()
     letters = np.where(x == 1, "A", rng.choice(["B", "C", "D"], size=x.shape))
     frame = pl.DataFrame({"person": np.arange(200).astype(str), **{f"q{i}": letters[:, i] for i in range(30)}})
     responses = si.read(frame, key={f"q{i}": "A" for i in range(30)})

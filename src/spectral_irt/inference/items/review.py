@@ -45,7 +45,7 @@ class Look(NamedTuple):
 def surely_low(correlation: Floats, n: Ints) -> Any:
     """Whether the upper limit of a correlation, by Fisher's z, is below the usual one.
 
-    >>> surely_low(np.array([-0.2, 0.0, 0.1, 0.1]), np.array([30, 30, 300, 1000])).tolist()
+    >>> surely_low(np.array([-0.2, 0.0, 0.1, 0.1]), np.array([30, 30, 100, 1000])).tolist()
     [True, False, False, True]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
