@@ -72,7 +72,7 @@ def bias_factors(
     apart = np.zeros(len(moving))
     for k, column in enumerate(columns.T[moving]):
         narrower = likelihood.at(beta - NARROWER * (found.design @ column))
-        change = (information - narrower.of_parameters(found.design).diagonal()) / NARROWER
+        change = (information - narrower.information_on(found.design)) / NARROWER
         between = np.maximum(information - NARROWER / 2 * change + precision, 1e-12)
         apart[k] = np.sum(weight * change / between) / 2
     size = size[np.ix_(moving, moving)]

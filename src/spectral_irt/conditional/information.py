@@ -282,8 +282,17 @@ def _cross(rows: PeopleRows, tables: Any, columns: Matrix, sums: Matrix, design:
 
 
 def _squares(rows: PeopleRows, tables: Any, design: Matrix) -> Floats:
-    scores = sparse.csr_array(rows.scores(tables).once() @ design)
-    return scores.multiply(scores).sum(axis=0)
+    return _column_squares(rows.scores(tables).once() @ design)
+
+
+def _factor_squares(rows: PeopleRows, tables: Any, design: Matrix) -> Floats:
+    return _column_squares(rows.factors(tables).once() @ design)
+
+
+def _column_squares(matrix: Matrix) -> Floats:
+    """The sums of squares of the columns."""
+    squares: Floats = np.bincount(matrix.indices, weights=matrix.data**2, minlength=matrix.shape[1]).astype(np.float64)
+    return squares
 
 
 def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
@@ -341,6 +350,13 @@ class Point:
             gram = self.rows.sum(methodcaller("factor_gram", self.tables, False, design))
             known = self.__dict__["_of_parameters"] = design, sparse.csr_array(own - gram)
         return known[1]
+
+    def information_on(self, design: Matrix) -> Floats:
+        """The diagonal of A' H A: what the answers tell about each parameter, the others given. Summed for itself, in
+        less time than the whole."""
+        within = block_diagonal(self.layout, self.inner) @ design
+        own = np.asarray(design.multiply(within).sum(axis=0)).ravel()
+        return own - self.rows.sum(_factor_squares, self.tables, design)
 
     def of_columns(self, columns: Matrix, sums: Matrix, design: Matrix) -> tuple[Floats, Floats, Matrix]:
         """For further columns B, no two of the same answers: the diagonals of B' H B and of B' H B S S', and B' H A.

@@ -20,7 +20,10 @@ class Trials:
         self.n = n
 
     def at(self, beta):
-        return SimpleNamespace(of_parameters=lambda design: sparse.diags_array(self.n / (2 + 2 * np.cosh(beta))))
+        information = self.n / (2 + 2 * np.cosh(beta))
+        return SimpleNamespace(
+            of_parameters=lambda design: sparse.diags_array(information), information_on=lambda design: information
+        )
 
 
 def at(likelihood, eta, ridge=None, fixed=None):

@@ -67,6 +67,8 @@ def test_a_design_is_what_enumeration_finds(name, exact):
     _, scores, information = truth.at(found.point.beta)
     np.testing.assert_allclose(found.point.gradient, scores.sum(axis=0), atol=1e-6)
     np.testing.assert_allclose(found.point.score_gram(), scores.T @ scores, atol=1e-4)
+    diagonal = np.diag(design.T @ found.point.dense() @ design)
+    np.testing.assert_allclose(found.point.information_on(a), diagonal, atol=1e-8 * diagonal.max())
     mine = design[:, ~fixed]
     inverse = mine @ np.linalg.pinv(mine.T @ information @ mine, rcond=1e-9) @ mine.T
     if name == "scale left open":  # errors of differences from the mean

@@ -6,6 +6,7 @@ import pytest
 import spectral_irt as si
 from ratings import given_totals, ratings, simulated
 from spectral_irt.estimators.linear_design import LinearDesign
+from spectral_irt.inference.facets import level_verdict
 from spectral_irt.inference.fit.halo import halo_of_facet
 from spectral_irt.inference.fit.level_fit import FUNCTIONS, level_fit, level_sums
 from spectral_irt.inference.fit.moments import GivenScore
@@ -199,6 +200,23 @@ def test_an_erratic_and_a_central_rater_are_named_and_their_status_says_so():
     assert named["erratic_levels"] == (0,)
     assert named["central_levels"] == (1,)
     assert table["discrimination"][1] < 0.8
+
+
+def test_flat_and_steep_raters_are_named_from_a_fifth_and_a_quarter_on_where_that_is_certain():
+    """Slopes count beside their median, 1 here, and as misfit where two tails of the normal (Holm) are below 2.5%."""
+    slope = np.array([0.75, 0.85, 1.0, 1.0, 1.0, 1.2, 1.3, 0.75])
+    fit = {
+        "infit_conditional": np.ones(8),
+        "infit_conditional_z": np.zeros(8),
+        "discrimination": slope,
+        "discrimination_se": np.append(np.full(7, 0.04), 0.12),  # the last is about two standard errors from 1
+    }
+    assert level_verdict(fit).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
+    fit["discrimination"] = 1.3 * slope  # all of them steeper than the model's 1
+    assert level_verdict(fit).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
+    fit["infit_conditional"] = np.where(slope == 0.75, 1.4, 1.0)
+    fit["infit_conditional_z"] = np.where(slope == 0.75, 6.0, 0.0)
+    assert level_verdict(fit)[0] == "underfit"  # ratings at random are flat as well
 
 
 def test_ratings_in_subsets_are_not_pooled():
