@@ -1,6 +1,6 @@
 """Ratings: are severities, thresholds and adjusted measures of persons as sure as their standard errors say?
 
-    python benchmarks/raters.py [--parts coverage,...,many,lenient,fit,misfit,halo,subsets,size] [--replicates 20] ...
+    python benchmarks/raters.py [--parts coverage,...,fit,misfit,agreement,halo,subsets,size] [--replicates 20] ...
 
 Five items in four categories, raters whose severities have a standard deviation of 0.6 logits; new ones, new persons
 and new ratings in every replicate.
@@ -19,6 +19,8 @@ and new ratings in every replicate.
     misfit      one rater of ten who gives some ratings at random, or two whose ratings have a slope of one half, or who
                 keep to the middle categories (thresholds 2.5 times as far apart): how often they are named, as what,
                 and how often any of the others is
+    agreement   where the model holds: share of exact agreement of raters less the share that the model expects given the
+                totals, and EAP reliability less the true one (the squared correlation of measures with abilities)
     halo        each rater has an impression of each person, of this sd in logits, that moves all ratings at once: H,
                 how often it is named; coverage of persons, with and without what is added for halo; EAP reliability,
                 said and true (the squared correlation with abilities); agreement. Abilities and thresholds are then
@@ -201,6 +203,11 @@ ODD: dict[str, tuple[int, dict[str, float]]] = {
     "middle categories": (2, {"stretch": 2.5}),
     "middle categories, four raters a person": (4, {"stretch": 2.5}),
 }
+AGREEMENT = {
+    **RATINGS,
+    "2 right or wrong ratings a person: one item, two raters": (300, 10, 2, 1),
+    "4 ratings a person by raters of three people: two items, two raters": (300, 200, 2, 2),
+}
 IMPRESSIONS = {
     "none": (0.0, 200, 10, 2),
     "sd 0.4": (0.4, 200, 10, 2),
@@ -231,20 +238,22 @@ def drawn_ratings(
     slope: float = 1.0,
     stretch: float = 1.0,
     at_random: float = 0.0,
+    distances: tuple[float, ...] = (-1.2, 0.0, 1.2),
 ) -> Drawn:
     """So many raters for `each` person; raters 0 and 1 have this slope and stretch, rater 0 some ratings at random."""
     raters = np.array([rng.choice(n_raters, each, replace=False) for _ in range(people)])
     severity = rng.normal(0, 0.6, n_raters)
     location = rng.normal(0, 0.8, items)
-    thresholds = draws.around(rng, location, (-1.2, 0, 1.2))
+    thresholds = draws.around(rng, location, distances)
     thresholds -= thresholds.mean()
     theta = rng.normal(0, 1.3, people)
     level = theta[:, None] + rng.normal(0, impression, raters.shape) - severity[raters]
     slopes, wider = (np.where(np.arange(n_raters) < 2, own, 1.0)[raters][:, :, None, None] for own in (slope, stretch))
     x = draws.categories(rng, slopes * (level[:, :, None, None] - wider * thresholds)).astype(int)
     lot = (raters[:, :, None] == 0) & (rng.random(x.shape) < at_random)
-    x = np.where(lot, rng.integers(0, CATEGORIES, x.shape), x)
-    responses = draws.rated(raters.tolist(), n_raters, CATEGORIES - 1, x.ravel())
+    highest = len(distances)
+    x = np.where(lot, rng.integers(0, highest + 1, x.shape), x)
+    responses = draws.rated(raters.tolist(), n_raters, highest, x.ravel())
     return Drawn(responses, theta - severity.mean(), severity - severity.mean(), thresholds)
 
 
@@ -285,6 +294,24 @@ def misfit(kind: str, seed: int) -> dict[str, float]:
         "named": float(np.mean(of_odd != "")),
         **{f"as {word}": float(np.mean(of_odd == word)) for word in ("underfit", "overfit", "central")},
         "share of the others named": float(np.mean(verdict[n_odd:] != "")),
+    }
+
+
+def agreement(design: str, seed: int) -> dict[str, float]:
+    people, n_raters, each, items = AGREEMENT[design]
+    distances = (0.0,) if "right or wrong" in design else (-1.2, 0.0, 1.2)
+    rng = np.random.default_rng([seed, 29])
+    drawn = drawn_ratings(rng, people, n_raters, each, items, distances=distances)
+    study = analyzed(drawn)
+    record = study.record()["facets"]["rater"]
+    posterior = study.abilities("eap")
+    reliability = study.reliability().eap_reliability
+    true_reliability = float(np.corrcoef(posterior.ability, drawn.theta)[0, 1] ** 2)
+    return {
+        "agreement": record["agreement"],
+        "less the expected": record["agreement"] - record["expected"],
+        "reliability": reliability,
+        "less the true": reliability - true_reliability,
     }
 
 
@@ -368,7 +395,7 @@ def size(times: int, memory: str) -> harness.Row:
 
 
 if __name__ == "__main__":
-    parts = ("coverage", "assignment", "many", "lenient", "fit", "misfit", "halo", "subsets", "size")
+    parts = ("coverage", "assignment", "many", "lenient", "fit", "misfit", "agreement", "halo", "subsets", "size")
     asked = harness.arguments(__doc__, replicates=20, parts=parts, designs=tuple(DESIGNS), times=(1,), memory="")
     if "coverage" in asked.parts:
         cases = harness.cases(coverage, design=asked.designs)
@@ -385,6 +412,10 @@ if __name__ == "__main__":
         harness.study("Fit of raters where the model holds", harness.cases(fit_of_raters, design=RATINGS), asked)
     if "misfit" in asked.parts:
         harness.study("Raters who misfit", harness.cases(misfit, ratings=ODD), asked)
+    if "agreement" in asked.parts:
+        cases = harness.cases(agreement, design=AGREEMENT)
+        errors = ("less the expected", "less the true")
+        harness.study("Agreement and reliability where the model holds", cases, asked, errors=errors)
     if "halo" in asked.parts:
         harness.study("Halo", harness.cases(halo, impressions=IMPRESSIONS), asked)
     if "subsets" in asked.parts:
