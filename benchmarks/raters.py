@@ -19,8 +19,8 @@ and new ratings in every replicate.
     misfit      one rater of ten who gives some ratings at random, or two whose ratings have a slope of one half, or who
                 keep to the middle categories (thresholds 2.5 times as far apart): how often they are named, as what,
                 and how often any of the others is
-    agreement   where the model holds: share of exact agreement of raters less the share that the model expects given the
-                totals, and EAP reliability less the true one (the squared correlation of measures with abilities)
+    agreement   where the model holds: share of exact agreement of raters less the share that the model expects, and EAP
+                reliability less the true one (the squared correlation of measures with abilities)
     halo        each rater has an impression of each person, of this sd in logits, that moves all ratings at once: H,
                 how often it is named; coverage of persons, with and without what is added for halo; EAP reliability,
                 said and true (the squared correlation with abilities); agreement. Abilities and thresholds are then
