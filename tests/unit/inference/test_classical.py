@@ -11,12 +11,15 @@ from dense import AWKWARD
 from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.conditional.exact_likelihood import conditional_probabilities
+from spectral_irt.inference.items import classical
 from spectral_irt.inference.items import rest_score as restscore
 from spectral_irt.inference.items.classical import (
+    ItemAnalysis,
     cronbach_alpha,
     first_component,
     item_analysis,
     item_analysis_columns,
+    reversed_findings,
     rises,
 )
 from spectral_irt.inference.items.slopes import _given_the_sum, slopes
@@ -170,6 +173,59 @@ def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not(
     assert (found.code, found.severity, found.items) == ("reversed_items", "warning", (4,))
     assert "High scorers fail 1 item: 4 (correlation with the other items -0." in found.sentence
     assert found in study.findings()
+
+
+REVERSED = {
+    # name: loadings, items whose answers fall with ability, and those that are named
+    "the test alone": (None, (1, 4), (1, 4)),
+    "the test and the other side": ((0.5, -0.4, 0.5, 0.5, 0.0, 0.6), (1, 4), (1, 4)),
+    "the test, on the side of the others": ((0.5, 0.4, 0.5, -0.3, 0.6, 0.6), (1,), (3,)),
+    "nobody on the other side": ((0.5, 0.4, 0.5, 0.5, 0.6, 0.6), (1,), (1,)),
+    "three on the other side": ((0.5, -0.4, 0.5, -0.3, -0.5, 0.6), (), (1, 3, 4)),
+    "two on the other side": ((0.5, -0.4, 0.5, -0.3, 0.5, 0.6), (), ()),
+}
+
+
+@pytest.mark.parametrize("name", REVERSED)
+def test_items_are_reversed_by_the_test_and_by_the_side_they_are_on(name, monkeypatch):
+    loading, falling, named = REVERSED[name]
+    study = study_of(rasch(60, 6, 2))
+    monkeypatch.setattr(classical, "first_component", lambda responses: None if loading is None else np.array(loading))
+    chose = np.zeros((3, 6, 2))
+    chose[0] = 50.0
+    mean = np.array([[2.0, -2.0] if item in falling else [-0.5, 0.5] for item in range(6)])
+    chose[1] = 50 * mean
+    chose[2] = 50 * (mean**2 + 1)
+    rest = np.where(np.isin(np.arange(6), named), -0.3, np.nan)
+    found = ItemAnalysis(rest, np.full(6, np.nan), chose, np.zeros((3, 6)))
+    told = reversed_findings(study.calibration, study.responses, found)
+    assert [finding.items for finding in told] == ([named] if named else [])
+    if not named:
+        return
+    half = "either half may be the reversed one" in told[0].sentence
+    assert half == (loading is not None and 2 * len(named) >= sum(each != 0 for each in loading))
+    # Items that go with the others are worded as they are, and those that are explained already are not named again.
+    against = ItemAnalysis(np.where(np.isin(np.arange(6), named[:1]), 0.2, rest), *list(vars(found).values())[1:])
+    fewer = reversed_findings(study.calibration, study.responses, against)
+    assert [finding.items for finding in fewer] == ([named[1:]] if named[1:] else [])
+    assert not reversed_findings(study.calibration, study.responses, found, set(named))
+
+
+def test_the_first_component_is_that_of_the_correlations():
+    """Loadings are eigenvector times root of the eigenvalue; small ones count as none, and most are positive."""
+    rng = np.random.default_rng(4)
+    ability = rng.normal(size=500)
+    X = drawn(rng, 2 * ability[:, None] * np.array([1, 1, 1, 1, -1, -1, 0]) - np.linspace(-1, 1, 7))
+    values, vectors = np.linalg.eigh(np.corrcoef(X.T))
+    expected = vectors[:, -1] * np.sqrt(values[-1])
+    expected *= np.sign(expected[0])
+    expected[np.abs(expected) < max(0.2, 3 / np.sqrt(500))] = 0
+    assert expected[6] == 0
+    np.testing.assert_allclose(first_component(Responses.from_wide(X)), expected, atol=1e-9)
+    noise = (rng.random((500, 7)) < 0.5) * 1.0
+    assert first_component(Responses.from_wide(noise)) is None
+    X[:, :4] = np.where(rng.random((500, 4)) < 0.9, np.nan, X[:, :4])  # fewer than half of the answers
+    assert first_component(Responses.from_wide(X)) is None
 
 
 def test_forms_of_unlike_difficulty_turn_nothing_round():

@@ -13,7 +13,14 @@ from spectral_irt.data.groupings import grouping_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups import cluster_errors
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance, clustered
-from spectral_irt.inference.groups.grouping import NO_LABEL, by_label, divide, group_columns, item_sets
+from spectral_irt.inference.groups.grouping import (
+    NO_LABEL,
+    ability_and_level,
+    by_label,
+    divide,
+    group_columns,
+    item_sets,
+)
 from spectral_irt.numerics import gram
 from spectral_irt.persons import abilities
 from split import in_blocks
@@ -46,6 +53,21 @@ def test_ability_is_a_split_at_the_median_score_on_complete_data():
         middle = np.median(informed)
         more_above = np.sum(informed > middle) >= np.sum(informed < middle)
         assert np.array_equal(ability, scores > middle if more_above else scores >= middle)
+
+
+def test_rough_abilities_and_levels_by_hand():
+    """PROX over the items with a difficulty, with half an answer each way."""
+    beta = np.array([-1.2, 0.4, 2.0, np.nan])
+    ability, level = si.Responses.from_wide(TABLE).gather(ability_and_level, beta)
+    for row, theta, mean in zip(TABLE, ability, level, strict=True):
+        there = ~np.isnan(row) & ~np.isnan(beta)
+        if not there.any():
+            assert (theta, mean) == (0, 0)
+            continue
+        own, right, n = beta[there], row[there].sum(), there.sum()
+        assert mean == pytest.approx(own.mean())
+        expected = own.mean() + np.sqrt(1 + own.var() / 2.89) * np.log((right + 0.5) / (n - right + 0.5))
+        assert theta == pytest.approx(expected)
 
 
 def test_ability_depends_on_items_and_score_alone():

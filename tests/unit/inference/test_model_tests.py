@@ -10,7 +10,7 @@ from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.groups import calibrations
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, calibrate_groups
 from spectral_irt.inference.groups.grouping import by_label, divide
-from spectral_irt.inference.groups.model_tests import joint_statistic, score_split
+from spectral_irt.inference.groups.model_tests import joint_statistic, score_split, weighted_spread
 from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.results import adjusted, chi2_tail, two_sided
 
@@ -84,6 +84,17 @@ def test_joint_statistic_is_the_pseudo_inverse_form():
     contrast = np.concatenate([b[1] - b[0], b[2] - b[0]])
     joint = np.kron(np.ones((2, 2)), v[0]) + np.block([[v[1], 0 * v[1]], [0 * v[2], v[2]]])
     assert joint_statistic(b, v, np.ones(m)) == pytest.approx(contrast @ np.linalg.pinv(joint, rcond=1e-10) @ contrast)
+
+
+def test_spread_around_the_weighted_mean_item_by_item():
+    """Of items that do not vary in any group, as one that is held, it is zero where they agree."""
+    values = np.array([[0.2, 1.0, 0.0], [0.9, 1.4, 0.0], [-0.4, 0.1, 0.0]])
+    variances = np.array([[0.1, 0.3, 0.0], [0.2, 0.1, 0.0], [0.5, 0.4, 0.0]])
+    expected = []
+    for b, v in zip(values.T[:2], variances.T[:2], strict=True):
+        mean = sum(b / v) / sum(1 / v)
+        expected.append(sum((b - mean) ** 2 / v))
+    np.testing.assert_allclose(weighted_spread(values, variances), [*expected, 0])
 
 
 def test_three_groups():

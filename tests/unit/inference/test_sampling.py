@@ -18,7 +18,7 @@ from spectral_irt.inference.groups.calibrations import calibrate_groups, locatio
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance
 from spectral_irt.inference.groups.grouping import Split, by_label
 from spectral_irt.inference.groups.model_tests import rao_scott
-from spectral_irt.inference.groups.sampling import Sampling, degrees_of_freedom
+from spectral_irt.inference.groups.sampling import Sampling, degrees_of_freedom, sandwiches
 from spectral_irt.inference.results import two_sided, wald_tail
 
 
@@ -212,6 +212,39 @@ def test_errors_of_group_means_against_a_loop():
 def test_degrees_of_freedom_count_clusters_of_equal_size():
     assert degrees_of_freedom(np.repeat(np.arange(7), 5), np.ones(35)) == pytest.approx(6)
     assert degrees_of_freedom(np.array([0, 1, 2]), np.array([1.0, 1e-9, 1e-9])) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["clusters of their own", "clusters divided"])
+def test_degrees_of_freedom_of_groups_go_by_what_each_cluster_tells(across):
+    """A cluster tells as much as its persons have answers, by weight; those with an extreme score tell nothing."""
+    rng = np.random.default_rng(7)
+    X = drawn(rng, rng.normal(size=(90, 1)) - np.linspace(-1, 1, 5))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    weights, cluster = rng.uniform(0.2, 3.0, 90), np.arange(90) % 12
+    members = [np.arange(90) < 40, np.arange(90) >= 40] if across else [cluster < 7, cluster >= 7]
+    groups = [si.Responses.from_wide(X[some]) for some in members]
+    samplings = [Sampling(weights[some], cluster[some]) for some in members]
+    found = sandwiches(groups, samplings, np.tile(np.linspace(-1, 1, 5), (2, 1)), None)
+
+    def worth(some):
+        told = dict.fromkeys(range(12), 0.0)
+        for person in np.flatnonzero(some):
+            n = np.sum(~np.isnan(X[person]))
+            if 0 < np.nansum(X[person]) < n:
+                told[cluster[person]] += weights[person] * n
+        total = np.array(list(told.values()))
+        return total.sum() ** 2 / np.sum(total**2) - 1
+
+    each = [worth(some) for some in members]
+    np.testing.assert_allclose(found.df, each)
+    assert found.shared == across
+    assert found.df_joint == pytest.approx(worth(np.ones(90, dtype=bool)) if across else sum(each))
+    variances = np.array([[0.3, 1.0], [0.1, 2.0]])
+    if across:
+        np.testing.assert_allclose(found.df_of(variances), [found.df_joint] * 2)
+    else:
+        welch = [(a + b) ** 2 / (a**2 / each[0] + b**2 / each[1]) for a, b in variances.T]
+        np.testing.assert_allclose(found.df_of(variances), welch)
 
 
 def test_intervals_of_few_clusters_are_those_of_t():
