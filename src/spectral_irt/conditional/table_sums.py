@@ -74,17 +74,23 @@ def far_items(point: Any, beta: Floats, step: Floats, prior: Any) -> Floats:
         return beta
     own, few = layout.of_items(far), Thresholds(layout.max_score[far])
     cells = point.collected.reshape(size, len(grid), -1)[:, :, far].reshape(size, -1)
-    # What people with exact sums expect stays as it is.
-    others = point.gradient[own] - point.tables.contract(point.tables.tails, point.collected)[own]
+    # People with exact sums are in no table: what they expect follows by their information, as it is here.
+    expected = point.tables.contract(point.tables.tails, point.collected)
+    others = point.gradient[own] - expected[own]
+    in_tables = point.tables.covariances(expected, point.collected)
+    exact = (point.own - in_tables)[far][:, : few.widest, : few.widest]
+    start = beta[own]
     penalty = 0.0 if prior is None else prior.within()[far][:, : few.widest, : few.widest]
     inside = few.table(np.ones(few.n_entries), 0.0)
     for _ in range(OWN_STEPS):
         tables = Tables.at(few, beta[own], grid, point.tables.order)
         expected = tables.contract(tables.tails, cells)
         told = tables.covariances(expected, cells)
-        ridge = 1e-3 * np.maximum(np.einsum("ikk->ik", told), 1e-3) + (1 - inside)
-        matrix = told + penalty + ridge[:, :, None] * np.eye(few.widest)
-        score = expected + others - (0.0 if prior is None else (prior @ beta)[own])
+        ridge = 1e-3 * np.maximum(np.einsum("ikk->ik", told + exact), 1e-3) + (1 - inside)
+        matrix = told + exact + penalty + ridge[:, :, None] * np.eye(few.widest)
+        score = expected + others - by_blocks(few, exact, beta[own] - start)
+        if prior is not None:
+            score -= (prior @ beta)[own]
         beta = beta.copy()
         beta[own] += np.clip(by_blocks(few, np.linalg.inv(matrix), score), -1.0, 1.0)
     return beta

@@ -15,14 +15,17 @@ from spectral_irt.conditional.exact import (
     by_fewer_steps,
     chances,
     dtype_for,
+    given_every_score,
     given_score,
     matched_factors,
     n_points,
+    pattern_parts,
     rough_tilt,
     series_limit,
     tiles,
     tilt,
 )
+from spectral_irt.data.block import Rows, Thresholds
 
 
 def score_moments(thresholds, theta):
@@ -70,6 +73,64 @@ def test_the_tilt_meets_every_score_within_its_bounds(name):
         mean, spread = score_moments(thresholds, final[k])
         assert abs(mean - score) <= CLOSE * np.sqrt(max(spread, 0.04))
         assert variance[k] == pytest.approx(spread, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["right and wrong", "unequal categories"])
+def test_the_tilt_starts_at_prox_and_takes_few_steps(name, monkeypatch):
+    thresholds = SETS[name]
+    every = np.concatenate(thresholds)
+    most = len(every)
+    scores = np.arange(1, most)
+    cumulated, tops = cumulated_of(thresholds, len(scores)), np.full(len(scores), most)
+    theta, low, high = rough_tilt(cumulated, scores, tops)
+    prox = every.mean() + np.sqrt(1 + every.var() / 2.89) * np.log(scores / (most - scores))
+    np.testing.assert_allclose(theta, np.clip(prox, low, high), rtol=1e-3)  # 2.89 to two digits
+    steps = []
+    monkeypatch.setattr(exact, "chances", lambda *each: (steps.append(1), chances(*each))[1])
+    tilt(cumulated, scores, tops)
+    assert len(steps) <= 5
+    # The tree has one ability for all scores, in the middle of the thresholds.
+    tree = given_every_score(cumulated[:, :, 0])
+    np.testing.assert_allclose(tree.theta, every.mean())
+
+
+def test_people_of_one_set_share_a_tree_where_scores_are_many():
+    """Eight people or more, with a quarter of the scores that a set has; the others in tiles, padded."""
+    rng = np.random.default_rng(5)
+    layout = Thresholds(np.array([1, 2, 1, 3, 1, 1, 2, 1]))
+    kinds = {
+        (0, 1, 2, 3): 40,  # 7 thresholds, 6 scores: at most 6 patterns, fewer than 8
+        (0, 1, 2, 3, 4, 5, 6): 60,  # 11 thresholds, 10 scores
+        (1, 3, 6, 7): 5,
+        (2, 5): 3,
+    }
+    items, scores = [], []
+    for own, number in kinds.items():
+        most = int(layout.max_score[list(own)].sum())
+        for score in range(most + 1) if number >= 40 else range(1, most)[:number]:
+            items.append(rng.permutation(own))
+            scores.append(score)
+    counts = np.array([len(own) for own in items])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    most = np.array([layout.max_score[own].sum() for own in items])
+    rows = Rows(indptr, np.concatenate(items).astype(np.int32), counts, np.array(scores), most)
+    people = np.arange(len(items)) + 1
+    parts = pattern_parts(rows, people, layout)
+    together = np.sort(np.concatenate([part.which for part in parts]))
+    np.testing.assert_array_equal(together, np.flatnonzero((rows.scores > 0) & (rows.scores < most)))
+    assert [part.one_set for part in parts].count(True) == 1
+    for part in parts:
+        assert part.one_set == (counts[part.which[0]] == 7)
+        np.testing.assert_array_equal(part.people, part.which + 1)
+        np.testing.assert_array_equal(part.scores, rows.scores[part.which])
+        np.testing.assert_array_equal(part.max_scores, most[part.which])
+        for place, person in enumerate(part.which):
+            inside = part.inside[place]
+            assert sorted(part.items[place][inside]) == sorted(items[person])
+            assert np.all(part.items[place][~inside] == 8)
+    rest = np.concatenate([part.which for part in parts if not part.one_set])
+    orders = np.minimum(rows.scores, most - rows.scores)[rest]
+    assert np.all(np.diff(orders) >= 0)
 
 
 @pytest.mark.parametrize("widest", [1, 4])

@@ -9,6 +9,7 @@ from spectral_irt.conditional import newton
 from spectral_irt.conditional.errors import Matrices
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.newton import Likelihood, Newton
+from spectral_irt.conditional.table_sums import far_items
 from spectral_irt.data import Responses
 from spectral_irt.estimators.conditional import ConditionalPartialCredit
 from spectral_irt.estimators.spectral import SpectralPartialCredit
@@ -149,6 +150,70 @@ def test_a_thin_item_and_thresholds_out_of_order():
     z = (fit.thresholds_ - np.concatenate(beta) + np.mean(np.concatenate(beta))) / fit.threshold_se_
     assert np.max(np.abs(z)) < 3.5
     assert fit.se_[4] > 3 * fit.se_[0]
+
+
+def with_two_items_moved(seen):
+    """Responses, the thresholds under which they were drawn but for items 4 and 7, a step, and which are those two."""
+    thresholds = [np.linspace(-0.8, 0.8, 3 if k % 3 else 2) for k in range(40)]
+    responses = simulate.partial_credit(500, thresholds=thresholds, design="sampled", p=seen, seed=3).responses
+    item, beta = responses.thresholds.item, np.concatenate(thresholds)
+    beta[item == 4] += 0.5
+    beta[item == 7] -= 0.4
+    step = np.full(len(beta), 0.01)
+    step[item == 4] = 0.21
+    step[item == 7] = -0.3
+    return responses, beta, step, np.isin(item, [4, 7])
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["free", "with a prior"])
+def test_an_item_that_a_step_moves_far_goes_to_where_its_own_score_is_zero(held, monkeypatch):
+    """Others stay; with a prior the score of the penalized likelihood is zero. Here everybody is in the tables."""
+    responses, beta, step, far = with_two_items_moved(0.9)
+    point = point_at(responses, beta, 10.0, monkeypatch)
+    assert sum(len(part.at) for part in point.rows.parts) > 490
+    prior = Spring(responses.thresholds, np.where(np.arange(40) == 4, 40.0, 0.0)) if held else None
+    moved = far_items(point, beta, step, prior)
+    np.testing.assert_array_equal(moved[~far], beta[~far])
+    start = point.gradient - (prior @ beta if held else 0)
+    score = ExactLikelihood(responses).at(moved).gradient - (prior @ moved if held else 0)
+    assert np.abs(start[far]).min() > 20
+    # What people expect of their other answers follows, of which there are forty.
+    assert np.abs(score[far]).max() < 0.05 * np.abs(start[far]).max()
+    if not held:
+        close = far_items(point, beta, np.full(len(beta), 0.19), None)
+        np.testing.assert_array_equal(close, beta)
+        evenly = far_items(point, beta, np.linspace(0.3, 0.5, len(beta)), None)  # nobody farther than the others
+        np.testing.assert_array_equal(evenly, beta)
+
+
+def test_an_item_whose_people_have_exact_sums_moves_by_a_step_with_its_information(monkeypatch):
+    """Such people were taken to expect the same wherever the item went, so that it moved by up to four logits."""
+    responses, beta, step, far = with_two_items_moved(1.0)
+    point = point_at(responses, beta, 1e-30, monkeypatch)
+    assert sum(len(part.at) for part in point.rows.parts) == 0
+    moved = far_items(point, beta, step, None)
+    exact = ExactLikelihood(responses)
+    gradient, information = exact.at(beta).gradient, exact.information(beta)
+    for item in (4, 7):
+        own = responses.thresholds.item == item
+        newton_step = np.linalg.solve(information[np.ix_(own, own)], gradient[own])
+        np.testing.assert_allclose(moved[own] - beta[own], newton_step, rtol=0.02)
+    np.testing.assert_array_equal(moved[~far], beta[~far])
+
+
+class Spring:
+    """A prior that holds some items at zero."""
+
+    def __init__(self, layout, precision):
+        self.precision = precision[layout.item]
+        self.counts = self.precision
+        self.table = precision[:, None, None] * np.eye(layout.widest)
+
+    def within(self):
+        return self.table
+
+    def __matmul__(self, beta):
+        return self.precision * beta
 
 
 def test_people_whose_items_few_others_met_have_the_series_without_tables(monkeypatch):

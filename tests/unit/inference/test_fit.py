@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dense import AWKWARD, mean_squares, probabilities, wilson_hilferty
 from drawn import drawn
@@ -15,14 +16,16 @@ from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.fit import bootstrap
-from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, redraw
-from spectral_irt.inference.fit.checks import Checks
+from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, from_the_mean, redraw
+from spectral_irt.inference.fit.checks import Checks, _speed
 from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import LIMIT, PersonMisfit, misfit_sentence, person_misfit
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
+from spectral_irt.inference.results import adjusted
 from spectral_irt.model import category_probabilities
+from spectral_irt.numerics import generator
 from spectral_irt.persons import abilities
 from spectral_irt.persons.residuals import person_mean_squares, standardized
 from split import in_blocks
@@ -199,6 +202,68 @@ def test_ranks():
     np.testing.assert_allclose(high[:2], 195)
     np.testing.assert_allclose(p[:2], [1.0, 2 * 5 / 200])
     assert np.isnan([low[2], high[2], p[2]]).all()
+
+
+def test_how_far_from_the_mean_of_replicates_by_students_distribution():
+    """A new value differs from the mean of n others with n - 1 degrees of freedom and the variance s^2 (1 + 1 / n)."""
+    rng = np.random.default_rng(2)
+    drawn = rng.normal(1, 0.1, (12, 4))
+    drawn[:5, 1] = np.nan
+    drawn[:, 2] = 0.5  # all alike
+    drawn[1:, 3] = np.nan
+    observed = np.array([1.3, 0.8, 0.9, 1.0])
+    p = from_the_mean(observed, drawn)
+    for item in (0, 1):
+        values = drawn[np.isfinite(drawn[:, item]), item]
+        n = len(values)
+        t = (observed[item] - values.mean()) / (values.std(ddof=1) * np.sqrt(1 + 1 / n))
+        assert p[item] == pytest.approx(2 * stats.t.sf(abs(t), n - 1))
+    assert np.isnan(p[2:]).all()
+
+
+@pytest.mark.parametrize("sample", [None, 60])
+def test_limits_are_the_ranks_of_data_sets_drawn_under_the_model(sample):
+    """The same draws, refitted where all people are taken, one after the other."""
+    data = simulate.rasch(90, 5, seed=6)
+    people = data.responses if sample is None else data.responses.sample(sample, generator(4, 0))[0]
+    told = []
+    found = bootstrap_limits(data.responses, data.difficulty, 39, sample=sample, seed=4, progress=told.append)
+    assert told == [f"replicate {k} of 39" for k in range(1, 40)]
+    known = abilities(people, data.difficulty, "eap")
+    drawn = {"infit": [], "outfit": []}
+    for k in range(39):
+        seed = np.random.SeedSequence([4, 1, k])
+        again = redraw(people, data.difficulty, known.ability, known.se, seed)
+        refitted = SpectralRasch(se="none").fit(again).thresholds_
+        one = conditional_statistics(again, refitted if sample is None else data.difficulty)
+        for name, values in drawn.items():
+            values.append(one[name])
+    observed = conditional_statistics(people, data.difficulty)
+    for name, values in drawn.items():
+        rising = np.sort(values, axis=0)
+        np.testing.assert_allclose(found[f"{name}_conditional_low"], rising[0])  # the 1st of 40 ranks is 2.5%
+        np.testing.assert_allclose(found[f"{name}_conditional_high"], rising[-1])
+        for item in range(5):
+            below = sum(one[item] <= observed[name][item] for one in values)
+            above = sum(one[item] >= observed[name][item] for one in values)
+            assert found[f"{name}_conditional_p"][item] == pytest.approx(min(1, 2 * (min(below, above) + 1) / 40))
+    tail = from_the_mean(observed["infit"], np.array(drawn["infit"]))
+    np.testing.assert_allclose(found["misfit_p"], adjusted(tail, "bh"))
+
+
+def test_an_item_beyond_its_limits_is_named_by_the_side_it_is_on():
+    slopes = np.ones(8)
+    slopes[2], slopes[5] = 4.0, 0.1
+    data = simulate.rasch(400, 8, slopes=slopes, seed=2)
+    found = bootstrap_limits(data.responses, data.difficulty, 39)
+    assert (found["misfit"][2], found["misfit"][5]) == ("overfit", "underfit")
+
+
+@pytest.mark.parametrize(("options", "complaint"), [({"replicates": 38}, "at least 39"), ({"sample": 1}, "at least 2")])
+def test_too_few_replicates_or_people(options, complaint):
+    data = simulate.rasch(30, 4, seed=1)
+    with pytest.raises(OptionError, match=complaint):
+        bootstrap_limits(data.responses, data.difficulty, **options)
 
 
 @pytest.mark.slow
@@ -438,3 +503,30 @@ def test_person_misfit_is_said_in_numbers_with_the_level():
         misfit_sentence(PersonMisfit(119, 9 / 119, 0.0042, 0.0002))
         == "9 of 119 persons misfit (0.5 expected; p < 0.001)"
     )
+
+
+def test_items_at_the_end_are_told_by_their_mean_rank():
+    """z of the mean rank of k of m items; and three quarters of them in the last third."""
+    labels = np.array([f"i{k}" for k in range(1, 31)], dtype=object)
+    calibration = SimpleNamespace(labels=labels, measured=np.ones(30, dtype=bool))
+
+    def told(places):
+        found = _speed(calibration, {f"i{k}" for k in places})
+        return [one.items for one in found]
+
+    def z(places):
+        ranks = stats.ranksums(places, sorted({*range(1, 31)} - {*places}))
+        return ranks.statistic
+
+    late = (26, 28, 29, 30)
+    assert z(late) > 2.33
+    assert told(late) == [("i26", "i28", "i29", "i30")]
+    assert told((1, 29, 30)) == []  # two of three
+    just, short = (18, 22, 24, 27, 29), (17, 22, 24, 27, 29)
+    assert z(just) > 2.33 > z(short)
+    assert told(just) == [tuple(f"i{k}" for k in just)]
+    assert told(short) == []
+    assert z((19, 20, 28, 29, 30)) > 2.33
+    assert told((19, 20, 28, 29, 30)) == []  # three of five in the last third
+    assert told((29, 30)) == []
+    assert told(range(15, 31)) == []  # more than half
