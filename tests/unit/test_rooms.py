@@ -3,14 +3,10 @@
 import ast
 from pathlib import Path
 
+from rooms import PAGE, ROOMS, with_rooms
 from source import MODULES as EVERY
 from source import ROOT, named, nodes
 
-ROOMS = ["errors", "text", "files", "tables", "xlsx", "model", "numerics"]
-ROOMS += ["engine", "data", "reading", "eval_logs", "terminal", "ability"]
-ROOMS += ["chain", "conditional", "calibration", "estimators", "sql"]
-ROOMS += ["persons", "inference", "analysis", "bank", "simulate", "datasets"]
-ROOMS += ["plots", "report", "leaderboard", "app", "cli"]
 ABOVE_ALL = (ROOT / "__init__.py", ROOT / "__main__.py")  # the public names and the command stand outside the rooms
 MODULES = [path for path in EVERY if path not in ABOVE_ALL]
 # Doors: a method that hands its object to a lower room, which is imported when the method is called.
@@ -23,6 +19,11 @@ DOORS = {
     "analysis/analysis.py": {"bank", "plots", "report"},
     "calibration.py": {"bank"},
 }
+
+
+def test_the_design_lists_the_rooms() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_rooms(page), "the list of rooms is not that of the docstrings: python docs/rooms.py --update"
 
 
 def room_of(path: Path) -> str:
@@ -75,11 +76,3 @@ def later():
 """
     found = imported_rooms(list(ast.walk(ast.parse(source))), ["spectral_irt", "data"])
     assert found == {"cli", "bank", "__version__", "chain", "data", "errors", "plots", "persons"}
-
-
-def test_the_design_names_the_rooms_in_this_order() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "design.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    described = [name.strip("`/ ").removesuffix(".py") for row in rows for name in row.split(",")]
-    there = {room_of(path) for path in MODULES}
-    assert described == [room for room in ROOMS if room in there]

@@ -1,4 +1,5 @@
-"""The queries. Each is one step of the algorithm, written once and put into the words of a database by sqlglot.
+"""The queries of the chain, each one step of the algorithm, written once and put into the dialect of a database by
+sqlglot.
 
 `:names` stand for tables and columns, put in as quoted identifiers, never as text. No value is part of a query:
 difficulties and flows are loaded into a table, `:items`, with the columns that the query asks for. The other tables:

@@ -1,0 +1,1 @@
+"""Do the items measure one thing: residual correlations of pairs, contrasts, and the variance explained."""

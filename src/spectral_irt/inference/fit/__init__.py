@@ -1,0 +1,1 @@
+"""Does the model fit: items, persons, raters, and the checks in a sentence."""

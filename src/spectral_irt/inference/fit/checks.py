@@ -1,4 +1,4 @@
-"""Does it fit? The checks that are made by default, what they found, and what to say.
+"""The checks of model fit that are made by default: what they found, likely causes, and the sentences about them.
 
 Five checks, each at 1%, so that a good data set has any alarm in 5% of cases: misfitting items, items harder for the
 less able than for the more able, dependent items, a second dimension, misfitting people. (`findings` has more, which

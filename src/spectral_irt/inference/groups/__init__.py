@@ -1,0 +1,1 @@
+"""Groups of persons: tests of the model, DIF, means, clusters and weights."""

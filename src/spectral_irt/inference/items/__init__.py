@@ -1,0 +1,1 @@
+"""Items one by one: classical statistics, options, slopes."""

@@ -1,0 +1,1 @@
+"""Which of many estimates are surely in their order, and the ranks that follow."""

@@ -1,0 +1,1 @@
+"""What scores are good for: reliability, cut scores, equating."""
