@@ -10,7 +10,7 @@ u = (se^2 - diag V) / 2, and a chain of links adds up its errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Side:
     """The thresholds of a calibration that have an estimate of their own, or an anchor, on its scale.
 
     `kind` is what the errors were taken from; `item`, `size` and `level` say whose threshold each is, how many the item
-    has, and which of them it is, from 1.
+    has, and which of them it is, from 1; `anchored` whether it was given.
     """
 
     labels: Labels
@@ -53,6 +53,7 @@ class Side:
     item: Labels
     size: Ints
     level: Ints
+    anchored: NDArray[np.bool_]
 
     @classmethod
     def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
@@ -61,15 +62,30 @@ class Side:
         chosen = made.measured[layout.item]
         errors, kind = errors_of(given)
         item = layout.item[chosen]
-        whose = (made.labels[item], layout.max_score[item], layout.level[chosen])
-        labels = threshold_labels(made)[chosen]
-        return cls(labels, made.thresholds[chosen], errors.take(chosen), kind, made.scale, *whose)
+        return cls(
+            labels=threshold_labels(made)[chosen],
+            threshold=made.thresholds[chosen],
+            errors=errors.take(chosen),
+            kind=kind,
+            scale=made.scale,
+            item=made.labels[item],
+            size=layout.max_score[item],
+            level=layout.level[chosen],
+            anchored=made.anchored[item],
+        )
 
     def take(self, chosen: NDArray[np.bool_]) -> Side:
         """Some of the thresholds."""
-        whose = (self.item[chosen], self.size[chosen], self.level[chosen])
-        kept = self.labels[chosen], self.threshold[chosen], self.errors.take(chosen)
-        return Side(*kept, self.kind, self.scale, *whose)
+        return replace(
+            self,
+            labels=self.labels[chosen],
+            threshold=self.threshold[chosen],
+            errors=self.errors.take(chosen),
+            item=self.item[chosen],
+            size=self.size[chosen],
+            level=self.level[chosen],
+            anchored=self.anchored[chosen],
+        )
 
 
 def threshold_labels(made: Calibration) -> Labels:

@@ -47,6 +47,7 @@ DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items th
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
 ALL = "all"  # the name of the form of all items
+SAME = 1e-9  # logits: differences of anchored items from their anchors are those of rounding
 NAMED = 5  # drifted items that the sentence names
 
 
@@ -82,6 +83,8 @@ class Link:
         The item that each row belongs to.
     errors_a : JointErrors
         Of the common thresholds in a.
+    given : bool array
+        Whether the item was anchored, in a or b, at the difficulty that it has in the other one: it cannot show drift.
     """
 
     method: str
@@ -104,6 +107,7 @@ class Link:
     left_out: Labels
     choice: float
     item_of: Labels
+    given: NDArray[np.bool_]
 
     @property
     def difference(self) -> Floats:
@@ -171,6 +175,19 @@ class Link:
         )
 
     @property
+    def by_design(self) -> str:
+        """What to say where common items agree because one calibration was anchored to the other; else nothing."""
+        n = len(set(self.item_of[self.given].tolist()))
+        if not n:
+            return ""
+        which = self.common if n == self.n_items else f"{n:,} of {self.common}"
+        return (
+            f"{which} {'was' if n == 1 else 'were'} anchored at the difficulty in the other calibration and "
+            f"agree{'s' if n == 1 else ''} by design: whether items have drifted is in the displacements of the fit "
+            "with anchors (items.csv)"
+        )
+
+    @property
     def doubtful(self) -> str:
         """What to say where too many items have drifted for a link; else nothing."""
         if self.drift.mean() <= MOST_DRIFT:
@@ -197,7 +214,10 @@ class Link:
             sentence += f" {len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
             if self.method != "robust":
                 remedies.append("Use `method='robust'`, which leaves drifted items out of the shift.")
-        sentence += f" {_sentence(self.agreement)}"
+        if not self.given.all():
+            sentence += f" {_sentence(self.agreement)}"
+        if self.by_design:
+            sentence += f" {_sentence(self.by_design)}"
         if self.excess:
             remedies.append("The link error has that in it; more common items make it smaller.")
         if self.doubtful:
@@ -296,6 +316,9 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     x, y = second.threshold[shared], first.threshold[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     raw, errors = x - y, errors_x + errors_y
+    given = second.anchored[shared] | first.anchored[place[shared]]
+    if given.any():
+        given &= np.abs(raw - np.median(raw[given])) < SAME
     found, choice = center_of_items(raw, errors, positions(second.item[shared], common), LEVEL)
     if method == "robust":
         used, excess = found.agrees, found.excess
@@ -328,6 +351,7 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
         left_out=left_out,
         choice=choice,
         item_of=second.item[shared],
+        given=given,
     )
 
 

@@ -16,7 +16,7 @@ from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.drift import DRIFTED
-from spectral_irt.bank.linking import pairs_of_forms, told_errors
+from spectral_irt.bank.linking import ALL, pairs_of_forms, told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.bank.storage import undo as undo_load
@@ -417,9 +417,19 @@ def _example(scores: Equating) -> str:
     highest_b = len(scores.scores[1]) - 1
     se = scores.se[0][middle]
     error = f" (se {se:.2f})" if np.isfinite(se) else ""
-    name_a, name_b = map(printable, scores.names)
+    name_a, name_b = (_of_a_form(printable(name)) for name in scores.names)
     equated = f"{scores.equated[0][middle]:.1f} of {highest_b:,} on {name_b}"
     return f"{middle:,} of {highest_a:,} on {name_a} is {equated}{error}"
+
+
+def _of_a_form(name: str) -> str:
+    """A form in words: "A: 2026B" is form 2026B of A.
+
+    >>> _of_a_form("A: 2026B"), _of_a_form("B")
+    ("A's form 2026B", 'B')
+    """
+    bank, colon, form = name.partition(": ")
+    return f"{bank}'s form {form}" if colon and form != f"{ALL} items" else f"{bank}, all items" if colon else bank
 
 
 def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[Equating]) -> None:
@@ -444,12 +454,12 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[E
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
     drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
     drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
-    lines += [
-        ("link", f"A = B {found.shift:+z.3f} logits (se {found.shift_se:.3f}), {found.method}"),
-        ("drift", drift),
-        ("agreement", found.agreement),
-        ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
-    ]
+    lines.append(("link", f"A = B {found.shift:+z.3f} logits (se {found.shift_se:.3f}), {found.method}"))
+    if found.by_design:
+        lines.append(("anchors", found.by_design))
+    if not found.given.all():
+        lines += [("drift", drift), ("agreement", found.agreement)]
+    lines += [("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})")]
     lines += [("equating", _example(one)) for one in scores[:SHOWN_PAIRS]]
     if len(scores) > SHOWN_PAIRS:
         lines.append(("", f"and {len(scores) - SHOWN_PAIRS:,} more pairs of forms, in the file"))

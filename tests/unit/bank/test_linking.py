@@ -241,3 +241,33 @@ def test_what_a_link_compared_has_its_number(item, of, words):
     compared = replace(found, item=np.array(item, dtype=object), item_of=np.array(of, dtype=object))
     assert compared.common == words
     assert f"{found.n_items} common items" == found.common == "3 common items"
+
+
+def anchored(bank, which):
+    return changed(bank, further={"anchored": np.isin(np.arange(len(bank.items)), which)})
+
+
+def test_items_anchored_at_the_other_banks_difficulties_show_no_drift():
+    last_year = bank_of(np.linspace(-2, 2, 6))
+    this_year = anchored(bank_of(np.linspace(-2, 2, 6)), range(6))
+    found = link(this_year, last_year)
+    assert found.given.all()
+    assert found.by_design.startswith("6 common items were anchored at the difficulty in the other calibration")
+    assert "agree within their errors" not in found.finding.sentence
+    assert "by design" in found.finding.sentence
+
+
+def test_a_freed_item_among_anchors_is_still_compared():
+    difficulty = np.linspace(-2, 2, 6)
+    difficulty[2] += 1.5
+    found = link(anchored(bank_of(difficulty), [0, 1, 3, 4, 5]), bank_of(np.linspace(-2, 2, 6)))
+    assert found.given.tolist() == [True, True, False, True, True, True]
+    assert found.by_design.startswith("5 of 6 common items were anchored")
+    assert list(found.drifted) == [2]
+
+
+def test_anchors_at_other_difficulties_are_compared():
+    """Anchored elsewhere: the anchors are not those of the other bank."""
+    found = link(anchored(bank_of([-2.0, -1.2, 0.1, 1.0, 1.8]), range(5)), bank_of([-2.0, -1.0, 0.0, 1.0, 2.0]))
+    assert found.given.sum() <= 2
+    assert "agree within their errors" in found.finding.sentence
