@@ -1,12 +1,19 @@
 """A bank after new responses, without the old ones.
 
-What the old data said is kept as a quadratic (`evidence.py`). Newton's method solves the equations of the conditional
-likelihood of all new responses together with it. The prior is that of calibrations. Before that the new responses are
-compared with the bank, item by item (`drift.py`).
+With g' (b - beta) - (b - beta)' M (b - beta) / 2, what the old responses told (`evidence.py`), the thresholds b solve
+
+    gradient of log L(new responses | scores)  +  g - M (b - beta)  =  gradient of the prior,
+
+by Newton's method: the conditional likelihood of all new responses together with a quadratic. The prior is that of
+calibrations; where it rests on empirical Bayes its precisions are renewed at the end, from everything. Before that the
+new responses are compared with the bank, item by item (`drift.py`).
+
+`Bank.update` and the command `update` call this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,14 +24,14 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.components import components, groups_of, numbered_from, parts_before
 from spectral_irt.bank.drift import DRIFTED, NOTHING, Drift, drift
-from spectral_irt.bank.evidence import Evidence, Posterior, Quadratic
+from spectral_irt.bank.evidence import Evidence, Posterior, Precisions, Quadratic, Variances, is_matrix
 from spectral_irt.bank.merge import with_room
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, with_effect
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine
@@ -32,16 +39,14 @@ from spectral_irt.errors import BankError, DesignError, check_option
 from spectral_irt.estimators.estimable import between_parts
 from spectral_irt.text import count, listed
 
-Mask = NDArray[np.bool_]
-
 REPEATS = ("error", "skip")
 NEWTON_STEPS = 25
-SETTLED = 1e-3  # standard errors
-WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
+SETTLED = 1e-3  # standard errors that the last step may move a threshold
+WEAK = 1.5  # variance of an item over 1 / information from which its ties with the others are weak
 OUTDATED = ("regularization", "weak_links", "new_items", DRIFTED)  # findings about the update before
 
 
-class Updated(NamedTuple):
+class BankUpdate(NamedTuple):
     """A bank after new responses, and how far these put its items from where it had them."""
 
     bank: Bank
@@ -70,43 +75,56 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
     Holm and by 0.3 logits or more: `Bank.drift` has the numbers. The new bank has these responses in it all the same;
     do not save it if they are wrong.
     """
-    return updated(bank, responses, repeats=repeats, threads=threads).bank
+    return update_with_drift(bank, responses, repeats=repeats, threads=threads).bank
 
 
-def updated(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Updated:
+def update_with_drift(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> BankUpdate:
     """The bank after these responses, and how far they put its items from where it had them; see `update`."""
     check_option("repeats", repeats, REPEATS)
-    answers = bank._read(responses)
-    dataset = DataSet.of(answers, "update")
-    old = dataset.in_bank(bank)
-    if old is not None and repeats == "skip":
-        return Updated(bank, NOTHING)
-    if old is not None:
-        dataset.refuse_again(old, "The bank is unchanged.")
-    _check_usable(bank, answers)
-    new = positions(answers.items, bank.items) < 0
-    whole = with_room(
-        bank, answers.items[new].tolist(), answers.thresholds.max_score[new], answers.category_codes()[new]
+    responses = bank._read(responses)
+    dataset = DataSet.of(responses, "update")
+    earlier = dataset.in_bank(bank)
+    if earlier is not None and repeats == "skip":
+        return BankUpdate(bank, NOTHING)
+    if earlier is not None:
+        dataset.refuse_again(earlier, "The bank is unchanged.")
+    _check_usable(bank, responses)
+    roomy = _with_items_of(bank, responses)
+    aligned = roomy._align(responses)
+    if threads is not None:
+        aligned = aligned.using(LocalEngine(threads))
+    job = _Update(roomy, aligned)
+    moved = drift(roomy, aligned, screen=True)
+    return BankUpdate(job.new_bank(job.solution(), dataset, moved), moved)
+
+
+def _with_items_of(bank: Bank, responses: Responses) -> Bank:
+    """The bank with room for the items of these responses that it does not have."""
+    is_new = positions(responses.items, bank.items) < 0
+    return with_room(
+        bank,
+        labels=responses.items[is_new].tolist(),
+        max_score=responses.thresholds.max_score[is_new],
+        codes=responses.category_codes()[is_new],
     )
-    aligned = whole._align(answers)
-    job = _Job(whole, aligned if threads is None else aligned.using(LocalEngine(threads)))
-    moved = drift(whole, job.answers, screen=True)
-    return Updated(job.finish(job.solved(), dataset, moved), moved)
 
 
-def _check_usable(bank: Bank, answers: Responses) -> None:
-    if not answers.n_responses:
-        raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
-    place = positions(answers.items, bank.items)
-    if not (bank.calibration.known[place] & (place >= 0) & (answers.item_counts > 0)).any():
+def _check_usable(bank: Bank, responses: Responses) -> None:
+    """An error where no response tells anything on the scale of the bank."""
+    if not responses.n_responses:
+        raise DesignError(f"{responses.source}: there is no new response to add. The bank is unchanged.")
+    place = positions(responses.items, bank.items)
+    in_bank = bank.calibration.known[place] & (place >= 0)
+    if not (in_bank & (responses.item_counts > 0)).any():
         raise BankError(
-            f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
-            f"{listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the labels."
+            f"{responses.source}: none of its items ({listed(responses.items)}) has a difficulty in the bank, which "
+            f"has {listed(bank.items[bank.calibration.known])}; the new answers say nothing on its scale. Check the "
+            "labels."
         )
-    if not answers.informative.any():
+    if not responses.informative.any():
         raise DesignError(
-            f"{answers.source}: everybody has the lowest or the highest score (all answers right or all wrong), which "
-            "carries no information about difficulty. The bank is unchanged."
+            f"{responses.source}: everybody has the lowest or the highest score (all answers right or all wrong), "
+            "which carries no information about difficulty. The bank is unchanged."
         )
 
 
@@ -134,18 +152,20 @@ class Parts(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """All that is known after the new responses, and the precisions of the prior (locations, offsets)."""
+    """The evidence of all responses at the new thresholds, and the precisions of the prior there."""
 
-    state: Quadratic
-    precisions: tuple[float, float]
+    evidence: Quadratic
+    precisions: Precisions
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
-    """One update: the bank with room for new items, and the new responses in its codes."""
+class _Update:
+    """One update: the bank with room for new items, and the new responses in its items and categories."""
 
     bank: Bank
-    answers: Responses
+    responses: Responses
+
+    # --- the bank before, item by item ---
 
     @property
     def calibration(self) -> Calibration:
@@ -166,19 +186,24 @@ class _Job:
         return self.calibration.known
 
     @property
-    def linked(self) -> bool:
+    def is_linked(self) -> bool:
         """Whether the bank was brought to the scale of another."""
         return any(finding.code == "linked" for finding in self.calibration.findings)
 
     @cached_property
     def active(self) -> Mask:
         """Items that will have a difficulty."""
-        return self.known | (self.answers.item_counts > 0)
+        return self.known | (self.responses.item_counts > 0)
 
     @cached_property
     def free(self) -> Mask:
         """Those of them that move."""
         return self.active & ~self.calibration.anchored
+
+    @property
+    def was_free(self) -> Mask:
+        """Those of them that the bank has estimated."""
+        return self.free & self.known
 
     @cached_property
     def on_scale(self) -> Mask:
@@ -187,49 +212,79 @@ class _Job:
 
     @cached_property
     def counts(self) -> Counts:
-        old, new = self.calibration, self.answers
-        category_n = old.category_n.copy()
+        calibration = self.calibration
+        new = self.responses
+        category_n = calibration.category_n.copy()
         category_n[:, : new.category_counts.shape[1]] += np.nan_to_num(new.category_counts)
-        return Counts(old.n + new.item_counts, old.score + new.item_scores, category_n)
+        return Counts(calibration.n + new.item_counts, calibration.score + new.item_scores, category_n)
 
     @property
-    def below(self) -> Floats:
+    def n_below(self) -> Floats:
         """Responses in the category below each threshold."""
         return self.counts.category_n[self.item, self.layout.level - 1]
 
     @property
-    def above(self) -> Floats:
+    def n_above(self) -> Floats:
         """Responses in the category above each threshold."""
         return self.counts.category_n[self.item, self.layout.level]
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Which items share people, before and after."""
+        before = parts_before(
+            self.kept_information,
+            self.layout,
+            self.bank.evidence.link_group,
+            known=self.known,
+            loose=np.isinf(self.calibration.se),
+        )
+        after = components(self.responses, before, "weak")
+        return Parts(numbered_from(self.on_scale, before), numbered_from(self.on_scale, after))
+
+    # --- the evidence before, and posteriors ---
 
     @cached_property
     def kept_information(self) -> Floats:
         """The bank's information matrix, or its blocks of items with a difficulty."""
         information = self.bank.evidence.matrix_or_blocks(self.layout)
-        return information * self.known[:, None, None] if information.ndim == 3 else information
-
-    @cached_property
-    def parts(self) -> Parts:
-        group, loose = self.bank.evidence.link_group, np.isinf(self.calibration.se)
-        together = parts_before(self.kept_information, self.layout, group, self.known, loose)
-        with_new = components(self.answers, together, "weak")
-        return Parts(numbered_from(self.on_scale, together), numbered_from(self.on_scale, with_new))
+        if is_matrix(information):
+            return information
+        return information * self.known[:, None, None]
 
     @property
-    def kept_precisions(self) -> tuple[float, float]:
+    def kept_precisions(self) -> Precisions:
         """Of the bank's prior."""
-        return self.bank.evidence.prior_precision, self.bank.evidence.offset_precision
+        return Precisions(self.bank.evidence.prior_precision, self.bank.evidence.offset_precision)
 
     @cached_property
     def before(self) -> Quadratic:
         """What the bank knows; new items start at the mean of the others."""
-        calibration, evidence, layout = self.calibration, self.bank.evidence, self.layout
-        start = np.where(self.known[self.item], calibration.thresholds, calibration.difficulty[self.known].mean())
-        level = np.where(self.known, layout.mean(evidence.prior_mean), layout.mean(start))
+        calibration = self.calibration
+        evidence = self.bank.evidence
+        layout = self.layout
+        mean_difficulty = calibration.difficulty[self.known].mean()
+        start = np.where(self.known[self.item], calibration.thresholds, mean_difficulty)
         without_squares = Quadratic(
-            start, self.kept_information, evidence.prior_gradient, level, squares=np.zeros(len(start))
+            beta=start,
+            information=self.kept_information,
+            gradient=evidence.prior_gradient,
+            mean_of_others=np.where(self.known, layout.mean(evidence.prior_mean), layout.mean(start)),
+            squares=np.zeros(len(start)),
         )
-        return replace(without_squares, squares=self._squares(without_squares))
+        return replace(without_squares, squares=self._squares_before(without_squares))
+
+    def _squares_before(self, without_squares: Quadratic) -> Floats:
+        """Squared scores of the bank's own responses, such that its standard errors come out."""
+        posterior = self._posterior_before(without_squares, self.kept_precisions)
+        if self.is_linked:  # what its errors have beyond the model's is the link's
+            return posterior.information
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.calibration.threshold_se**2 / posterior.variance().thresholds
+        good = self.was_free[self.item] & np.isfinite(ratio) & (ratio > 0)
+        usual = 1.0
+        if good.any():
+            usual = float(np.median(ratio[good]))
+        return posterior.information * np.where(good, ratio, usual)
 
     @cached_property
     def fixed_prior(self) -> bool:
@@ -238,37 +293,41 @@ class _Job:
         placed = np.isin(self.placement.status[self.free], MEASURED).all()
         return evidence.fixed_prior and bool(evidence.prior_precision or placed)
 
-    def first_precisions(self) -> tuple[float, float]:
+    def _first_precisions(self) -> Precisions:
         """Of the prior that the new responses meet: the bank's, or where it had none, by empirical Bayes."""
         locations, offsets = self.kept_precisions
         if self.fixed_prior or (locations and (offsets or self.layout.binary)):
-            return locations, offsets
-        here = replace(self._at_bank(self.before, (1.0, 1.0)), fixed_prior=False)
+            return self.kept_precisions
+        posterior = replace(self._posterior_before(self.before, Precisions(1.0, 1.0)), fixed_prior=False)
         for _ in range(RENEWALS):
-            here = replace(here, precisions=here.renewed(self.below, self.above))
-        return locations or here.precisions[0], offsets or here.precisions[1]
+            posterior = replace(posterior, precisions=posterior.renewed_precisions(self.n_below, self.n_above))
+        return Precisions(locations or posterior.precisions.locations, offsets or posterior.precisions.offsets)
 
-    def _at_bank(self, known: Quadratic, precisions: tuple[float, float]) -> Posterior:
+    def _posterior_before(self, kept: Quadratic, precisions: Precisions) -> Posterior:
         """The bank as it was."""
         return Posterior(
             layout=self.layout,
-            kept=known,
-            answers=None,
-            beta=known.beta,
+            kept=kept,
+            new=None,
+            beta=kept.beta,
             precisions=precisions,
             tied=self._tied(self.calibration.category_n, self.calibration.status),
-            fixed=~(self.free & self.known)[self.item],
+            fixed=~self.was_free[self.item],
             floating=self._floating(self.parts.before),
             fixed_prior=self.bank.evidence.fixed_prior,
         )
 
-    def _with(self, known: Quadratic, new: Point | None, beta: Floats, precisions: tuple[float, float]) -> Posterior:
-        """The bank and the new responses, or all of them where they have been added."""
+    def _posterior_with(self, kept: Quadratic, new: Point, precisions: Precisions) -> Posterior:
+        """The bank and the new responses, at the thresholds where these were looked at."""
+        return replace(self._posterior_after(kept, precisions), new=new, beta=new.beta)
+
+    def _posterior_after(self, kept: Quadratic, precisions: Precisions) -> Posterior:
+        """All responses, when the new ones are part of the evidence."""
         return Posterior(
             layout=self.layout,
-            kept=known,
-            answers=new,
-            beta=beta,
+            kept=kept,
+            new=None,
+            beta=kept.beta,
             precisions=precisions,
             tied=self._tied(self.counts.category_n, self.placement.status),
             fixed=~self.free[self.item],
@@ -277,209 +336,265 @@ class _Job:
         )
 
     def _tied(self, category_n: Floats, status: NDArray[Any]) -> Mask:
-        """Thresholds that answers link with the scale: of an item with an empty category those beside none."""
+        """Thresholds that responses link with the scale: of an item with an empty category those beside none."""
         level = self.layout.level
-        seen = (category_n[self.item, level - 1] > 0) & (category_n[self.item, level] > 0)
-        return np.isin(status, MEASURED)[self.item] | ((status == "empty category")[self.item] & seen)
+        both_seen = (category_n[self.item, level - 1] > 0) & (category_n[self.item, level] > 0)
+        measured = np.isin(status, MEASURED)[self.item]
+        return measured | ((status == "empty category")[self.item] & both_seen)
 
     def _floating(self, parts: Ints) -> Ints:
-        """Parts whose mean nothing determines; with blocks alone every item stays where it is."""
+        """For each threshold, its part where nothing determines the mean of that; -1 for others. With blocks alone
+        every item stays where it is."""
+        if self.bank.evidence.matrix is None:
+            return np.full(self.layout.n_entries, -1)
         loose = self.free & ~np.isin(parts, parts[self.calibration.anchored])
-        return np.where(loose & (self.bank.evidence.matrix is not None), parts, -1)[self.item]
+        return np.where(loose, parts, -1)[self.item]
 
-    def solved(self) -> Solution:
-        """Newton's steps on the new answers and what was known, until nothing moves; then the prior is settled."""
-        precisions = self.first_precisions()
+    # --- Newton's method ---
+
+    def solution(self) -> Solution:
+        """Newton's steps on the new responses and what was known, until nothing moves; then the prior is renewed."""
+        precisions = self._first_precisions()
         beta = self.before.beta
-        likelihood = Likelihood(self.answers, beta)
+        likelihood = Likelihood(self.responses, beta)
         for _ in range(NEWTON_STEPS):
-            here = self._with(self.before, likelihood.at(beta), beta, precisions)
-            step = here.step()
+            posterior = self._posterior_with(self.before, likelihood.at(beta), precisions)
+            step = posterior.step()
             beta = beta + step
-            if (np.abs(step) * np.sqrt(here.data) < SETTLED).all():
+            if (np.abs(step) * np.sqrt(posterior.information) < SETTLED).all():
                 break
-        return self._settled(Solution(here.after(step), precisions))
+        return self._with_renewed_prior(Solution(posterior.after(step), precisions))
 
-    def _settled(self, solution: Solution) -> Solution:
+    def _with_renewed_prior(self, solution: Solution) -> Solution:
         """Under the prior by empirical Bayes; there is none where every item has enough information of its own. A prior
         that was asked for stays as it is."""
         if self.fixed_prior:
             return solution
-        state, precisions = solution
+        evidence, precisions = solution
         for _ in range(RENEWALS):
-            here = self._with(state, None, state.beta, precisions)
-            needed = here.prior.counts[~here.fixed].any()
-            precisions = here.renewed(self.below, self.above) if needed else (0.0, 0.0)
-            step = replace(here, precisions=precisions).step()
-            state = here.after(step)
-            if np.max(np.abs(step) * np.sqrt(here.data), initial=0.0) < SETTLED:
+            posterior = self._posterior_after(evidence, precisions)
+            precisions = Precisions(0.0, 0.0)
+            if posterior.prior.counts[~posterior.fixed].any():
+                precisions = posterior.renewed_precisions(self.n_below, self.n_above)
+            step = replace(posterior, precisions=precisions).step()
+            evidence = posterior.after(step)
+            if np.max(np.abs(step) * np.sqrt(posterior.information), initial=0.0) < SETTLED:
                 break
-        return Solution(state, precisions)
+        return Solution(evidence, precisions)
 
-    def finish(self, solution: Solution, dataset: DataSet, moved: Drift) -> Bank:
+    # --- the bank after ---
+
+    def new_bank(self, solution: Solution, dataset: DataSet, moved: Drift) -> Bank:
         """The new bank: scale kept, standard errors, counts, status."""
-        calibration, item = self.calibration, self.item
-        state, anchored = solution.state, calibration.anchored
-        here = self._with(state, None, state.beta, solution.precisions)
-        offset = self._offset_of_scale(state.beta)[item]
-        variance, of_locations = self._variance(here)
-        findings = [*moved.findings, *self._findings(here, variance, state.gradient)]
-        outdated = (*OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
-        thresholds = np.where(self.active[item], state.beta - offset, np.nan)
-        information, location_se = here.data, None
+        calibration = self.calibration
+        item = self.item
+        evidence = solution.evidence
+        posterior = self._posterior_after(evidence, solution.precisions)
+        offset = self._offset_of_scale(evidence.beta)[item]
+        variance = self._variance(posterior)
+        anchored_threshold = calibration.anchored[item]
+        thresholds = np.where(self.active[item], evidence.beta - offset, np.nan)
+        location_se = None
+        item_information = posterior.information
         if not self.layout.binary:
-            location_se = np.where(anchored, calibration.se, np.sqrt(of_locations))
+            location_se = np.where(calibration.anchored, calibration.se, np.sqrt(variance.locations))
             with np.errstate(divide="ignore", invalid="ignore"):
-                information = np.nan_to_num(1 / location_se**2, posinf=0.0)
-        whole_matrix = state.information.ndim == 2
+                item_information = np.nan_to_num(1 / location_se**2, posinf=0.0)
+        matrix = None
+        blocks = None
+        if evidence.has_matrix:
+            matrix = evidence.information
+        elif not self.layout.binary:
+            blocks = evidence.information
         return replace(
             self.bank,
             calibration=calibration.with_free_thresholds().replace(
-                thresholds=np.where(anchored[item], calibration.thresholds, thresholds),
-                threshold_se=np.where(anchored[item], calibration.threshold_se, np.sqrt(variance)),
+                thresholds=np.where(anchored_threshold, calibration.thresholds, thresholds),
+                threshold_se=np.where(anchored_threshold, calibration.threshold_se, np.sqrt(variance.thresholds)),
                 location_se=location_se,
                 status=self.placement.status,
                 n=self.counts.n,
                 score=self.counts.score,
                 category_n=self.counts.category_n,
-                item_information=information,
-                findings=(*(old for old in calibration.findings if old.code not in outdated), *findings),
+                item_information=item_information,
+                findings=(*self._findings_that_stay(variance), *moved.findings, *self._findings(posterior, variance)),
             ),
             evidence=Evidence(
-                information=here.data,
-                prior_mean=here.levels()[item] - offset,
-                prior_gradient=np.where(self.free[item], state.gradient, 0.0),
+                information=posterior.information,
+                prior_mean=posterior.means_of_others()[item] - offset,
+                prior_gradient=np.where(self.free[item], evidence.gradient, 0.0),
                 link_group=self.placement.group,
-                prior_precision=solution.precisions[0],
-                offset_precision=solution.precisions[1],
+                prior_precision=solution.precisions.locations,
+                offset_precision=solution.precisions.offsets,
                 fixed_prior=self.fixed_prior,
-                matrix=state.information if whole_matrix else None,
-                blocks=None if whole_matrix or self.layout.binary else state.information,
+                matrix=matrix,
+                blocks=blocks,
             ),
             data=(*self.bank.data, dataset),
         )
 
     def _offset_of_scale(self, beta: Floats) -> Floats:
         """How far each part of the items has moved as a whole: those on the scale, or those known if none is."""
-        part, location = self.parts.after, self.layout.mean(beta)
-        placed = np.where(np.bincount(part, weights=self.on_scale)[part] > 0, self.on_scale, self.known)
-        moved = np.where(placed, location - np.where(placed, self.calibration.difficulty, 0.0), 0.0)
-        mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=placed), 1)
-        return np.where(np.isin(part, part[self.calibration.anchored]), 0.0, mean[part])
+        part = self.parts.after
+        has_scale = np.bincount(part, weights=self.on_scale)[part] > 0
+        compared = np.where(has_scale, self.on_scale, self.known)
+        before = np.where(compared, self.calibration.difficulty, 0.0)
+        moved = np.where(compared, self.layout.mean(beta) - before, 0.0)
+        mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=compared), 1)
+        anchored_part = np.isin(part, part[self.calibration.anchored])
+        return np.where(anchored_part, 0.0, mean[part])
 
-    def _squares(self, known: Quadratic) -> Floats:
-        """Squared scores of the bank's own answers, such that its standard errors come out."""
-        here = self._at_bank(known, self.kept_precisions)
-        if self.linked:  # what its errors have beyond the model's is the link's
-            return here.data
-        with np.errstate(divide="ignore", invalid="ignore"):
-            old = (self.known & self.free)[self.item]
-            ratio = np.where(old, self.calibration.threshold_se**2 / here.variance()[0], np.nan)
-        good = np.isfinite(ratio) & (ratio > 0)
-        usual = float(np.median(ratio[good])) if good.any() else 1.0
-        return here.data * np.where(good, ratio, usual)
-
-    def _variance(self, here: Posterior) -> tuple[Floats, Floats]:
+    def _variance(self, posterior: Posterior) -> Variances:
         """Of thresholds and locations under the model, in the ratio that squared scores have to the information;
         infinite for parts without a link."""
-        calibration, item, anchored = self.calibration, self.item, self.calibration.anchored
-        model, location = here.variance()
-        after = model * here.ratio()
-        if self.linked:  # answers do not lessen the link's error
-            before = self._at_bank(self.before, self.kept_precisions).variance()[0]
-            added = np.where((self.known & self.free)[item], calibration.threshold_se**2 - before, np.nan)
-            after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
+        calibration = self.calibration
+        model = posterior.variance()
+        thresholds = model.thresholds * posterior.variance_ratio()
+        if self.is_linked:
+            thresholds = self._with_error_of_link(thresholds)
         with np.errstate(divide="ignore", invalid="ignore"):
-            location = location * self.layout.mean(after / model) * self._location_ratio()
-        nothing = here.data <= 0  # nothing new
-        after[nothing] = calibration.threshold_se[nothing] ** 2
-        location = np.where(self.layout.sum(nothing.astype(float)) > 0, calibration.se**2, location)
-        part = self.parts.after
-        unlinked = np.where(np.isin(part, part[anchored]), 0, part + anchored.any())
+            ratio = self.layout.mean(thresholds / model.thresholds)
+            locations = model.locations * ratio * self._location_ratio()
+        uninformed = posterior.information <= 0  # nothing was learned: the errors stay
+        thresholds[uninformed] = calibration.threshold_se[uninformed] ** 2
+        some_uninformed = self.layout.sum(uninformed.astype(float)) > 0
+        locations = np.where(some_uninformed, calibration.se**2, locations)
+        unlinked = self._unlinked_parts()
         if unlinked[self.free].any():
             equal_means = bool(calibration.provenance.settings.get("assume_equal_means"))
-            unknown = between_parts(unlinked, here.precisions[0] or 1.0, equal_means)
-            after, location = after + unknown[item], location + unknown
-        return np.where(self.free[item], after, np.nan), np.where(self.free, location, np.nan)
+            distance = between_parts(unlinked, posterior.precisions.locations or 1.0, equal_means)
+            thresholds = thresholds + distance[self.item]
+            locations = locations + distance
+        return Variances(
+            thresholds=np.where(self.free[self.item], thresholds, np.nan),
+            locations=np.where(self.free, locations, np.nan),
+        )
+
+    def _with_error_of_link(self, variance: Floats) -> Floats:
+        """Variances of thresholds with the error of the link, which responses do not lessen: what the bank's standard
+        errors had beyond the model's."""
+        before = self._posterior_before(self.before, self.kept_precisions).variance().thresholds
+        of_link = np.where(self.was_free[self.item], self.calibration.threshold_se**2 - before, np.nan)
+        of_link = np.where(np.isfinite(of_link), of_link, np.nanmedian(of_link))
+        return np.maximum(variance + of_link, variance / 4)
+
+    def _unlinked_parts(self) -> Ints:
+        """The part of each item, 0 for the parts whose place on the scale is known: those with anchors, or the first
+        where there are none."""
+        part = self.parts.after
+        anchored = self.calibration.anchored
+        return np.where(np.isin(part, part[anchored]), 0, part + anchored.any())
 
     def _location_ratio(self) -> Floats:
         """What the links with other items add to the variances of locations, over what they add to thresholds. A matrix
         knows both; beside blocks, which take the others as given, the bank's standard errors tell."""
-        ratio = np.ones(self.layout.n_items)
-        if self.bank.evidence.matrix is not None or self.layout.binary or self.linked:
-            return ratio
+        none_added = np.ones(self.layout.n_items)
+        if self.bank.evidence.matrix is not None or self.layout.binary or self.is_linked:
+            return none_added
         calibration = self.calibration
-        threshold, location = self._at_bank(self.before, self.kept_precisions).variance()
+        model = self._posterior_before(self.before, self.kept_precisions).variance()
         with np.errstate(divide="ignore", invalid="ignore"):
-            told = calibration.se**2 / location / self.layout.mean(calibration.threshold_se**2 / threshold)
-        good = self.known & self.free & np.isfinite(told) & (told > 0)
-        return np.where(good, told, np.median(told[good])) if good.any() else ratio
+            of_thresholds = self.layout.mean(calibration.threshold_se**2 / model.thresholds)
+            ratio = calibration.se**2 / model.locations / of_thresholds
+        good = self.was_free & np.isfinite(ratio) & (ratio > 0)
+        if not good.any():
+            return none_added
+        return np.where(good, ratio, np.median(ratio[good]))
 
     @cached_property
     def placement(self) -> Placement:
-        """New answers link groups, and may bring new ones."""
-        calibration, layout, counts = self.calibration, self.layout, self.counts
-        now = examine(self.answers).status
+        """What is known of each item now. New responses link groups, and may bring new ones; of the words about an item
+        the last that fits stays."""
+        calibration = self.calibration
+        layout = self.layout
+        counts = self.counts
+        status_of_new = examine(self.responses).status
         status = np.full(layout.n_items, "ok", dtype=object)
-        status[(calibration.status == "no information") & (now != "ok")] = "no information"
-        status[~self.known & (now == "no information")] = "no information"
-        beside_empty = layout.sum(((self.below == 0) | (self.above == 0)).astype(float)) > 0
+        status[(calibration.status == "no information") & (status_of_new != "ok")] = "no information"
+        status[~self.known & (status_of_new == "no information")] = "no information"
+        beside_empty = layout.sum(((self.n_below == 0) | (self.n_above == 0)).astype(float)) > 0
         status[(layout.max_score > 1) & beside_empty] = "empty category"
         status[counts.score == counts.n * layout.max_score] = "all right"
         status[counts.score == 0] = "all wrong"
         status[counts.n == 0] = "no responses"
         estimated = status == "ok"
         group = self.bank.evidence.link_group
-        old = estimated & self.known
-        untied = np.zeros(len(status), dtype=bool)
-        untied[layout.item[~tied_to(self.answers, self.known[self.item])]] = True
-        if (estimated & ~self.known & untied).any() or group[old].any():
-            group = groups_of(self.answers, np.where(old, group, -1), estimated)
+        was_estimated = estimated & self.known
+        untied = np.zeros(layout.n_items, dtype=bool)
+        untied[layout.item[~tied_to(self.responses, self.known[self.item])]] = True
+        if (estimated & ~self.known & untied).any() or group[was_estimated].any():
+            group = groups_of(self.responses, np.where(was_estimated, group, -1), estimated)
             status[estimated & (group > 0)] = "unlinked"
         status[calibration.anchored] = "anchored"
         return Placement(status, group)
 
-    def _findings(self, here: Posterior, variance: Floats, pull: Floats) -> list[Finding]:
-        inflation = variance * (here.data + here.precisions[0])
-        return [*self._new_items(inflation), *self._weak_links(inflation), *self._regularization(here, pull)]
+    # --- findings ---
 
-    def _new_items(self, inflation: Floats) -> list[Finding]:
-        """Items that the bank did not have; and those of them that nothing but the prior places."""
-        out, new = [], self.active & ~self.known
-        if new.any():
-            names = self.calibration.labels[new]
+    def _findings_that_stay(self, variance: Variances) -> list[Finding]:
+        """Findings of the bank that the new responses do not put in question."""
+        outdated = {*OUTDATED}
+        if not np.isinf(variance.thresholds).any():
+            outdated.add("disconnected")
+        return [finding for finding in self.calibration.findings if finding.code not in outdated]
+
+    def _findings(self, posterior: Posterior, variance: Variances) -> list[Finding]:
+        inflation = variance.thresholds * (posterior.information + posterior.precisions.locations)
+        return [
+            *self._new_items(),
+            *self._loose_items(inflation),
+            *self._weak_links(inflation),
+            *self._regularization(posterior),
+        ]
+
+    def _new_items(self) -> Iterator[Finding]:
+        """Items that the bank did not have."""
+        names = self.calibration.labels[self.active & ~self.known]
+        if len(names):
             sentence = f"{count(len(names), 'item is', 'items are')} new in the bank: {listed(names)}."
-            out.append(Finding("new_items", "note", sentence, "", tuple(names.tolist())))
-        loose = new & (self.placement.status != "ok")
-        if loose.any():
-            names = self.calibration.labels[loose]
-            what = count(len(names), "new item rests", "new items rest")
-            sentence = f"{what} on the prior alone, not tied to the bank by answers: {listed(names)}."
-            if np.isinf(inflation[loose[self.item]]).any():
-                sentence += " The standard error of items that share no people with the bank's is infinite."
-            remedy = "Collect answers to them together with items of the bank."
-            out.append(Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist())))
-        return out
+            yield Finding("new_items", "note", sentence, "", tuple(names.tolist()))
 
-    def _weak_links(self, inflation: Floats) -> list[Finding]:
+    def _loose_items(self, inflation: Floats) -> Iterator[Finding]:
+        """New items that nothing but the prior places."""
+        loose = self.active & ~self.known & (self.placement.status != "ok")
+        if not loose.any():
+            return
+        names = self.calibration.labels[loose]
+        what = count(len(names), "new item rests", "new items rest")
+        sentence = f"{what} on the prior alone, not tied to the bank by answers: {listed(names)}."
+        if np.isinf(inflation[loose[self.item]]).any():
+            sentence += " The standard error of items that share no people with the bank's is infinite."
+        remedy = "Collect answers to them together with items of the bank."
+        yield Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist()))
+
+    def _weak_links(self, inflation: Floats) -> Iterator[Finding]:
+        """Variances far above 1 / information, where the bank has no matrix that would know the links."""
         if self.bank.evidence.matrix is not None or not np.nanmedian(inflation[self.free[self.item]]) > WEAK:
-            return []
+            return
         sentence = (
             "Groups of items are connected by few answers, and a bank of this many items keeps no record of which: in "
             "an update the distance between such groups moves too little."
         )
-        return [Finding("weak_links", "warning", sentence, "Fit all data at once if they are at hand.")]
+        yield Finding("weak_links", "warning", sentence, "Fit all data at once if they are at hand.")
 
-    def _regularization(self, here: Posterior, pull: Floats) -> list[Finding]:
+    def _regularization(self, posterior: Posterior) -> Iterator[Finding]:
         """What the prior did, where there is one."""
-        if not any(here.precisions):
-            return []
-        prior, information = here.prior, here.data
-        step = np.divide(pull, information, out=np.zeros(len(pull)), where=information > 1e-9)
-        what = "item" if self.layout.binary else "threshold"
-        plan = Regularization("neighbors", FEW_ANSWERS.format(what), estimated=True)
+        if not any(posterior.precisions):
+            return
+        noun = "item" if self.layout.binary else "threshold"
+        plan = Regularization("neighbors", FEW_ANSWERS.format(noun), estimated=True)
         if self.fixed_prior:
             plan = Regularization("neighbors", "as asked", fixed=True)
-        acts = (prior.counts > 0) & self.free[self.item]
-        plan = with_effect(plan, prior, self.calibration.labels, acts, here.tied, step, (self.below, self.above))
-        return [Finding("regularization", "note", str(plan))]
+        prior = posterior.prior
+        gradient = posterior.kept.gradient
+        information = posterior.information
+        moved = np.divide(gradient, information, out=np.zeros(len(gradient)), where=information > 1e-9)
+        plan = with_effect(
+            plan,
+            prior,
+            self.calibration.labels,
+            (prior.counts > 0) & self.free[self.item],
+            posterior.tied,
+            moved,
+            (self.n_below, self.n_above),
+        )
+        yield Finding("regularization", "note", str(plan))

@@ -20,7 +20,7 @@ from spectral_irt.bank.linking import ALL, pairs_of_forms, told_errors
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.bank.storage import undo as undo_load
-from spectral_irt.bank.update import updated
+from spectral_irt.bank.update import update_with_drift
 from spectral_irt.cli.boards import score_models
 from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
@@ -187,7 +187,7 @@ def update_bank(
         responses = reading.read_for_bank(before, files, progress, call)
         while True:
             progress.say("updating the bank")
-            after, drift = updated(before, responses, repeats=repeats, threads=call.threads)
+            after, drift = update_with_drift(before, responses, repeats=repeats, threads=call.threads)
             changed = after is not before
             held_back = mode.strict and bool(drift.drifted.any())
             if held_back or (not changed and output is None):

@@ -9,7 +9,7 @@ from drawn import drawn
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.components import parts_before
-from spectral_irt.bank.evidence import Posterior, Quadratic
+from spectral_irt.bank.evidence import Posterior, Precisions, Quadratic
 from spectral_irt.bank.merge import merged
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
@@ -296,8 +296,10 @@ def test_errors_under_a_prior_that_fades_are_the_sandwich(people):
     kept, layout = bank.evidence, bank.calibration.layout
     m, nobody = len(kept.matrix), np.zeros(12, dtype=bool)
     state = Quadratic(bank.difficulty, kept.matrix, kept.prior_gradient, kept.prior_mean, np.ones(m))
-    here = Posterior(layout, state, None, bank.difficulty, (0.8, 0.0), ~nobody, nobody, np.zeros(12, dtype=int))
-    fade = here.location.fade
+    here = Posterior(
+        layout, state, None, bank.difficulty, Precisions(0.8, 0.0), ~nobody, nobody, np.zeros(12, dtype=int)
+    )
+    fade = here.location_prior.fade
     assert (people == 400) == (not fade.any())  # a prior that acts on some of them, or on none
     penalty, pull = here.prior.dense()
     inverse = np.linalg.pinv(kept.matrix + penalty)
