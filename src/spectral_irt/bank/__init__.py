@@ -2,7 +2,8 @@
 
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.build import to_bank
-from spectral_irt.bank.linking import Equating, Link, equate, link
+from spectral_irt.bank.equating import Equating, equate
+from spectral_irt.bank.linking import Link, link
 from spectral_irt.bank.update import update
 from spectral_irt.estimators.anchored import AnchoredRasch, anchored_fit
 

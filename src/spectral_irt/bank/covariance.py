@@ -1,16 +1,19 @@
 """What is known of the joint errors of a calibration's thresholds.
 
 A fitted estimator has its covariance matrix (up to 2,000 thresholds), and a calibration that of up to 25. A bank
-has the information matrix of its answers (up to 2,000 thresholds): its inverse is the covariance under the model, here
-in proportion to the bank's own standard errors; errors of anchors are passed on. Anything else has standard errors
+has the information matrix of its responses (up to 2,000 thresholds): its inverse is the covariance under the model,
+here in proportion to the bank's own standard errors; errors of anchors are passed on. Anything else has standard errors
 only, of independent errors before centering (`joint_errors.py`). A bank that was linked before has the error of that
-link in its standard errors: b_i + shift has the covariance V + u 1' + 1 u' with V that of the answers alone, so that
+link in its standard errors: b_i + shift has the covariance V + u 1' + 1 u' with V that of the responses alone, so that
 u = (se^2 - diag V) / 2, and a chain of links adds up its errors.
+
+Links and equating take a `Side` for each calibration; anchors and drift take the errors (`errors_of`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +40,13 @@ KINDS = {
 }
 
 
+class KnownErrors(NamedTuple):
+    """Joint errors, and what they were taken from: a key of `KINDS`."""
+
+    errors: JointErrors
+    kind: str
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """The thresholds of a calibration that have an estimate of their own, or an anchor, on its scale.
@@ -56,22 +66,22 @@ class Side:
     anchored: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
-        made = calibration_of(given)
-        layout = made.layout
-        chosen = made.measured[layout.item]
-        errors, kind = errors_of(given)
-        item = layout.item[chosen]
+    def of(cls, source: Bank | Calibration | RaschEstimator) -> Side:
+        calibration = calibration_of(source)
+        layout = calibration.layout
+        measured = calibration.measured[layout.item]
+        known = errors_of(source)
+        item = layout.item[measured]
         return cls(
-            labels=threshold_labels(made)[chosen],
-            threshold=made.thresholds[chosen],
-            errors=errors.take(chosen),
-            kind=kind,
-            scale=made.scale,
-            item=made.labels[item],
+            labels=threshold_labels(calibration)[measured],
+            threshold=calibration.thresholds[measured],
+            errors=known.errors.take(measured),
+            kind=known.kind,
+            scale=calibration.scale,
+            item=calibration.labels[item],
             size=layout.max_score[item],
-            level=layout.level[chosen],
-            anchored=made.anchored[item],
+            level=layout.level[measured],
+            anchored=calibration.anchored[item],
         )
 
     def take(self, chosen: NDArray[np.bool_]) -> Side:
@@ -88,96 +98,157 @@ class Side:
         )
 
 
-def threshold_labels(made: Calibration) -> Labels:
+def threshold_labels(calibration: Calibration) -> Labels:
     """What thresholds are called: an item with one threshold as it is, others "item [2]"."""
-    layout = made.layout
+    layout = calibration.layout
     if layout.binary:
-        return made.labels
+        return calibration.labels
     sizes = layout.max_score[layout.item].tolist()
-    named = zip(made.labels[layout.item].tolist(), layout.level.tolist(), sizes, strict=True)
-    return label_array([label if size == 1 else f"{label} [{level}]" for label, level, size in named])
+    labels = calibration.labels[layout.item].tolist()
+    return label_array(
+        [
+            label if size == 1 else f"{label} [{level}]"
+            for label, level, size in zip(labels, layout.level.tolist(), sizes, strict=True)
+        ]
+    )
 
 
-def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, str]:
+def errors_of(source: Bank | Calibration | RaschEstimator) -> KnownErrors:
     """Of all thresholds of a bank or a calibration; and what they were taken from."""
-    if isinstance(given, Bank):
-        return errors_of_bank(given)
-    made = calibration_of(given)
-    matrix, form = made.threshold_covariance, getattr(given, "covariance", None)
-    if matrix is None and callable(form):
-        try:
-            matrix = form()
-        except OptionError:  # none was kept
-            matrix = None
-    return errors_of_thresholds(made.thresholds, threshold_errors(made), matrix, made.layout, location_errors(made))
+    if isinstance(source, Bank):
+        return errors_of_bank(source)
+    calibration = calibration_of(source)
+    return KnownErrors(
+        *errors_of_thresholds(
+            calibration.thresholds,
+            threshold_errors(calibration),
+            _covariance_matrix(source, calibration),
+            calibration.layout,
+            location_errors(calibration),
+        )
+    )
 
 
-def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
-    """By its information matrix where it has one, in proportion to its standard errors."""
-    made = bank.calibration
-    se = np.where(np.isfinite(made.threshold_se), made.threshold_se, 0.0)
-    anchored = made.anchored[made.layout.item]
-    linked = any(finding.code == LINKED for finding in made.findings)
-    under_model = _under_model(bank) if bank.evidence.matrix is not None else None
-    if under_model is None:
-        if not linked or anchored.any():
-            return errors_of_thresholds(made.thresholds, made.threshold_se, None, made.layout, made.se)
-        total = bank.evidence.information + _prior_precisions(bank)
-        told = np.isfinite(made.thresholds) & (total > 0)
-        own = np.zeros(len(se))
-        own[told] = 1 / total[told]
-        found = JointErrors.centered(own)
-        return JointErrors(found.own, found.common + (se**2 - found.variance) / 2), "independent"
-    variance = np.diag(under_model)
-    if linked:
-        return JointErrors(np.zeros(len(se)), (se**2 - variance) / 2, under_model), "information"
-    free = ~anchored & (variance > 0) & (se > 0)
-    ratio = np.where(free, se / np.sqrt(np.where(free, variance, 1.0)), 1.0)
-    if anchored.any():  # their errors, which `se` does not have, are in the variance
-        ratio = np.ones(len(se))
-    return JointErrors.dense(ratio[:, None] * under_model * ratio), "information"
-
-
-def _under_model(bank: Bank) -> Floats | None:
-    """Covariance of all thresholds by the information matrix; None where it is singular."""
-    made, matrix = bank.calibration, bank.evidence.matrix
-    assert matrix is not None
-    item, alpha = made.layout.item, _prior_precisions(bank)
-    known = made.known[item]
-    told = known & (np.diag(matrix) + alpha > 0)
-    free, fixed = np.flatnonzero(told & ~made.anchored[item]), np.flatnonzero(known & made.anchored[item])
-    full = np.zeros_like(matrix)
-    full[fixed, fixed] = np.where(np.isfinite(made.threshold_se[fixed]), made.threshold_se[fixed], 0.0) ** 2
-    if not len(free):
-        return full
-    parts = parts_before(matrix, made.layout, bank.evidence.link_group, made.known, np.isinf(made.se))
-    floating = np.where(np.isin(parts, parts[made.anchored]), -1, numbered_from(made.known, parts))[item][free]
-    weight = 1 / made.layout.max_score[item][free]
+def _covariance_matrix(source: Calibration | RaschEstimator, calibration: Calibration) -> Floats | None:
+    """Of the thresholds, as the calibration or its estimator has it; None where neither does."""
+    if calibration.threshold_covariance is not None:
+        return calibration.threshold_covariance
+    covariance = getattr(source, "covariance", None)
+    if not callable(covariance):
+        return None
     try:
-        inside = _model_covariance(matrix[np.ix_(free, free)], alpha[free], weight, floating)
+        matrix: Floats | None = covariance()
+    except OptionError:  # none was kept
+        return None
+    return matrix
+
+
+def errors_of_bank(bank: Bank) -> KnownErrors:
+    """By its information matrix where it has one, in proportion to its standard errors."""
+    calibration = bank.calibration
+    is_linked = any(finding.code == LINKED for finding in calibration.findings)
+    covariance = None
+    if bank.evidence.matrix is not None:
+        covariance = _under_model(bank, bank.evidence.matrix)
+    if covariance is not None:
+        return KnownErrors(_errors_by_matrix(bank, covariance, is_linked), "information")
+    if is_linked and not calibration.anchored.any():
+        return KnownErrors(_errors_of_linked(bank), "independent")
+    return KnownErrors(
+        *errors_of_thresholds(
+            calibration.thresholds, calibration.threshold_se, None, calibration.layout, calibration.se
+        )
+    )
+
+
+def _finite_se(calibration: Calibration) -> Floats:
+    """Standard errors of thresholds, 0 where there is none."""
+    return np.where(np.isfinite(calibration.threshold_se), calibration.threshold_se, 0.0)
+
+
+def _errors_by_matrix(bank: Bank, covariance: Floats, is_linked: bool) -> JointErrors:
+    """The covariance under the model, in proportion to the standard errors of the bank; for a linked one with what its
+    standard errors have beyond the model's as the error of the link."""
+    calibration = bank.calibration
+    se = _finite_se(calibration)
+    variance = np.diag(covariance)
+    if is_linked:
+        return JointErrors(np.zeros(len(se)), (se**2 - variance) / 2, covariance)
+    ratio = np.ones(len(se))
+    if not calibration.anchored.any():  # else the variance has the errors of anchors, which `se` does not have
+        proportional = (variance > 0) & (se > 0)
+        model_se = np.sqrt(np.where(proportional, variance, 1.0))
+        ratio = np.where(proportional, se / model_se, 1.0)
+    return JointErrors.dense(ratio[:, None] * covariance * ratio)
+
+
+def _errors_of_linked(bank: Bank) -> JointErrors:
+    """Of a linked bank without a matrix: independent errors by the information, and the error of the link."""
+    calibration = bank.calibration
+    precision = bank.evidence.information + _prior_precisions(bank)
+    informed = np.isfinite(calibration.thresholds) & (precision > 0)
+    variance = np.zeros(len(precision))
+    variance[informed] = 1 / precision[informed]
+    unlinked = JointErrors.centered(variance)
+    of_link = (_finite_se(calibration) ** 2 - unlinked.variance) / 2
+    return JointErrors(unlinked.own, unlinked.common + of_link)
+
+
+def _under_model(bank: Bank, information: Floats) -> Floats | None:
+    """Covariance of all thresholds by the information matrix; None where it is singular."""
+    calibration = bank.calibration
+    item = calibration.layout.item
+    known = calibration.known[item]
+    anchored = calibration.anchored[item]
+    precision = _prior_precisions(bank)
+    informed = known & (np.diag(information) + precision > 0)
+    free = np.flatnonzero(informed & ~anchored)
+    fixed = np.flatnonzero(known & anchored)
+    covariance = np.zeros_like(information)
+    covariance[fixed, fixed] = _finite_se(calibration)[fixed] ** 2
+    if not len(free):
+        return covariance
+    parts = parts_before(
+        information,
+        calibration.layout,
+        bank.evidence.link_group,
+        known=calibration.known,
+        loose=np.isinf(calibration.se),
+    )
+    has_anchor = np.isin(parts, parts[calibration.anchored])
+    floating = np.where(has_anchor, -1, numbered_from(calibration.known, parts))[item]
+    weight = 1 / calibration.layout.max_score[item]
+    try:
+        of_free = _model_covariance(information[np.ix_(free, free)], precision[free], weight[free], floating[free])
     except np.linalg.LinAlgError:
         return None
-    if not np.isfinite(inside).all() or (np.diag(inside) <= 0).any():
+    if not np.isfinite(of_free).all() or (np.diag(of_free) <= 0).any():
         return None
-    follow = -inside @ matrix[np.ix_(free, fixed)]  # how free thresholds move with the anchors
-    full[np.ix_(free, fixed)] = follow * full[fixed, fixed]
-    full[np.ix_(fixed, free)] = full[np.ix_(free, fixed)].T
-    full[np.ix_(free, free)] = inside + full[np.ix_(free, fixed)] @ follow.T
-    return full
+    follow = -of_free @ information[np.ix_(free, fixed)]  # how free thresholds move with the anchors
+    with_fixed = follow * covariance[fixed, fixed]
+    covariance[np.ix_(free, fixed)] = with_fixed
+    covariance[np.ix_(fixed, free)] = with_fixed.T
+    covariance[np.ix_(free, free)] = of_free + with_fixed @ follow.T
+    return covariance
 
 
 def _prior_precisions(bank: Bank) -> Floats:
     """What the prior adds to the information on each threshold."""
-    made, kept = bank.calibration, bank.evidence
-    alpha = kept.prior_precision if made.layout.binary else kept.offset_precision
-    if kept.fixed_prior:
-        return np.full(made.layout.n_entries, alpha)
-    return alpha * fading(bank.evidence.information, made.measured[made.layout.item], alpha)
+    calibration = bank.calibration
+    evidence = bank.evidence
+    alpha = evidence.prior_precision if calibration.layout.binary else evidence.offset_precision
+    if evidence.fixed_prior:
+        return np.full(calibration.layout.n_entries, alpha)
+    measured = calibration.measured[calibration.layout.item]
+    return alpha * fading(evidence.information, measured, alpha)
 
 
 def _model_covariance(information: Floats, precision: Floats, weight: Floats, floating: Ints) -> Floats:
     """Covariance of thresholds under the model, each `floating` part (-1: none) centered: the mean of the locations is
     zero, so that a threshold has the `weight` one over the number of its item's."""
     full = information + np.diag(precision)
-    inverse = np.linalg.inv(full) if precision.any() else centered_inverse(full, floating)
+    if precision.any():
+        inverse = np.linalg.inv(full)
+    else:
+        inverse = centered_inverse(full, floating)
     return centered_on_parts(np.asarray(inverse, dtype=float), weight, floating)

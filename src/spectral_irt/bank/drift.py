@@ -18,6 +18,8 @@ largest value and both at one d. (Where answers are in categories, p is the mean
 
 Items that have drifted make the others seem to move the other way. So the items on which most agree are found
 (`inference/robust_center.py`), and the others are set free before each is compared with the bank.
+
+`Bank.drift` calls this, and every update before it adds new responses.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.covariance import errors_of_bank
@@ -35,7 +36,7 @@ from spectral_irt.conditional.errors import answers_given_score
 from spectral_irt.conditional.information import PeopleRows, Point
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import adjusted, first_few, two_sided
@@ -49,7 +50,7 @@ LEAST_DRIFT = 0.3  # logits: less does no harm to a scale (Miller, Rotou & Twing
 FEWEST = 3  # items of which most can agree
 ROUNDS = 8  # of finding the items that most do not agree with; each halves what the last one left, or better
 STEPS = 30  # of Newton's method, for all items at once
-LONGEST = 2.0  # logits in one of them
+LONGEST_STEP = 2.0  # logits
 CLOSE = 0.01  # standard errors: where rounds and steps end
 HALF_A_POINT = 0.5
 NO_INFORMATION = 1e-9
@@ -80,7 +81,7 @@ class Drift:
     p_adjusted: Floats
 
     @property
-    def drifted(self) -> NDArray[np.bool_]:
+    def drifted(self) -> Mask:
         """Significant after Holm, and by 0.3 logits or more."""
         return (self.p_adjusted < LEVEL) & (np.abs(self.displacement) >= LEAST_DRIFT)
 
@@ -105,7 +106,7 @@ class Drift:
         moved = self.records()
         if not moved:
             return []
-        sizes = [f"{listed([one['item']])} {one['displacement']:+.2f} (se {one['se']:.2f})" for one in moved]
+        sizes = [f"{listed([row['item']])} {row['displacement']:+.2f} (se {row['se']:.2f})" for row in moved]
         what = count(len(moved), "item has", "items have")
         sentence = (
             f"{what} drifted, of {len(self.item):,} in the new responses (+: harder than in the bank; significant "
@@ -115,7 +116,7 @@ class Drift:
             "Look for a wrong key, a changed item or another file. If an item has changed, give it another label in "
             "the new responses; if the responses are wrong, leave them out."
         )
-        return [Finding(DRIFTED, "warning", sentence, remedy, tuple(one["item"] for one in moved))]
+        return [Finding(DRIFTED, "warning", sentence, remedy, tuple(row["item"] for row in moved))]
 
 
 class ItemSums(NamedTuple):
@@ -138,6 +139,10 @@ class Displacements(NamedTuple):
     target: Floats
     log_likelihood: Floats
     shift: Floats
+
+    def se(self, errors: BankErrors) -> Floats:
+        """Standard errors of the displacements, those of the bank in them."""
+        return np.sqrt(1 / self.information + errors.variance)
 
 
 class BankErrors(NamedTuple):
@@ -167,61 +172,70 @@ def drift(bank: Bank, responses: Responses, *, screen: bool = False) -> Drift:
     tested = calibration.measured & (responses.item_counts > 0)
     if tested.sum() < 2:
         return NOTHING
-    answers = responses.take_items(tested)
-    if not answers.informative.any():
+    responses = responses.take_items(tested)
+    if not responses.informative.any():
         return NOTHING
     thresholds = calibration.thresholds[calibration.layout.of_items(np.flatnonzero(tested))]
-    likelihood = Likelihood(answers, thresholds)
+    likelihood = Likelihood(responses, thresholds)
     point = likelihood.at(thresholds)
     share = (calibration.score / np.maximum(calibration.n * calibration.layout.max_score, 1))[tested]
-    exact = BankErrors(np.zeros(answers.n_items), np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))
-    found = _displacements(point, np.zeros(answers.n_items))
+    no_errors = BankErrors(np.zeros(responses.n_items), np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))
+    displacements = _displacements(point, np.zeros(responses.n_items))
     if screen:
-        result = _result(answers, point, found, exact)
+        result = _result(responses, point, displacements, no_errors)
         if not result.drifted.any():
             return result
-    errors = exact._replace(variance=_variance_of_bank(bank, tested, point))
-    point, found = _set_free(likelihood, found, errors)
-    return _result(answers, point, found, errors)
+    errors = no_errors._replace(variance=_variance_of_bank(bank, tested, point))
+    point, displacements = _with_drifted_free(likelihood, displacements, errors)
+    return _result(responses, point, displacements, errors)
 
 
-def _result(answers: Responses, point: Point, found: Displacements, errors: BankErrors) -> Drift:
-    z = _roots(point, found, errors)
+def _result(responses: Responses, point: Point, displacements: Displacements, errors: BankErrors) -> Drift:
+    z = _roots(point, displacements, errors)
     p = two_sided(z)
     return Drift(
-        item=answers.items,
-        n=answers.item_counts,
-        displacement=found.displacement,
-        se=np.sqrt(1 / found.information + errors.variance),
+        item=responses.items,
+        n=responses.item_counts,
+        displacement=displacements.displacement,
+        se=displacements.se(errors),
         z=z,
         p=p,
         p_adjusted=adjusted(p, "holm"),
     )
 
 
-def _set_free(likelihood: Likelihood, found: Displacements, errors: BankErrors) -> tuple[Point, Displacements]:
-    """The likelihood where the items that most do not agree with are set free, and every item against the bank; `found`
-    is that with none set free."""
-    item, at_bank = likelihood.layout.item, likelihood.point
-    assert at_bank is not None
-    point, thresholds = at_bank, at_bank.beta
+class _Compared(NamedTuple):
+    """The likelihood at some thresholds, and how far it puts every item from the bank."""
+
+    point: Point
+    displacements: Displacements
+
+
+def _with_drifted_free(likelihood: Likelihood, displacements: Displacements, errors: BankErrors) -> _Compared:
+    """The likelihood where the items that most do not agree with are set free, and every item against the bank; the
+    `displacements` given are those with none set free."""
+    point = likelihood.point
+    assert point is not None
+    thresholds = point.beta
     for _ in range(ROUNDS):
-        known = np.isfinite(found.displacement)
-        if known.sum() < FEWEST:
+        informed = np.isfinite(displacements.displacement)
+        if informed.sum() < FEWEST:
             break
-        se = np.sqrt(1 / found.information + errors.variance)
-        agrees = np.ones(len(known), dtype=bool)
-        agrees[known] = robust_center(
-            found.displacement[known], JointErrors.independent(se[known]), excess=False
-        ).agrees
-        weight = np.where(known & agrees, found.information, 0.0)
-        center = float(weight @ np.nan_to_num(found.displacement)) / weight.sum()
-        free = np.where(agrees, 0.0, found.displacement - center)
-        if np.all(np.abs(free - found.shift) * np.sqrt(np.nan_to_num(found.information)) < CLOSE):
+        se = displacements.se(errors)
+        agrees = np.ones(len(informed), dtype=bool)
+        center = robust_center(
+            displacements.displacement[informed], JointErrors.independent(se[informed]), excess=False
+        )
+        agrees[informed] = center.agrees
+        weight = np.where(informed & agrees, displacements.information, 0.0)
+        mean = float(weight @ np.nan_to_num(displacements.displacement)) / weight.sum()
+        shift = np.where(agrees, 0.0, displacements.displacement - mean)
+        change = np.abs(shift - displacements.shift) * np.sqrt(np.nan_to_num(displacements.information))
+        if np.all(change < CLOSE):
             break
-        point = likelihood.at(thresholds + free[item])
-        found = _displacements(point, free)
-    return point, found
+        point = likelihood.at(thresholds + shift[likelihood.layout.item])
+        displacements = _displacements(point, shift)
+    return _Compared(point, displacements)
 
 
 def _displacements(point: Point, shift: Floats) -> Displacements:
@@ -229,10 +243,12 @@ def _displacements(point: Point, shift: Floats) -> Displacements:
     at_bank = _sums(point, -shift)
     short = at_bank.expected - at_bank.observed  # above zero: harder than in the bank
     target = at_bank.observed + np.sign(short) * np.minimum(np.abs(short), HALF_A_POINT)
-    moved, sums = np.zeros(len(shift)), _sums(point, np.zeros(len(shift)))
+    moved = np.zeros(len(shift))  # from where the item stands
+    sums = _sums(point, moved)
     for _ in range(STEPS):
         step = _step(sums.expected - target, sums.variance)
-        moved, sums = moved + step, _sums(point, moved + step)
+        moved = moved + step
+        sums = _sums(point, moved)
         if np.all(np.abs(step) * np.sqrt(sums.variance) < CLOSE):
             break
     informed = (sums.variance > NO_INFORMATION) & (at_bank.variance > NO_INFORMATION)
@@ -249,28 +265,29 @@ def _displacements(point: Point, shift: Floats) -> Displacements:
 def _step(lacking: Floats, variance: Floats) -> Floats:
     """Of Newton's method for each item; none without information."""
     step = np.divide(lacking, variance, out=np.zeros(len(variance)), where=variance > NO_INFORMATION)
-    return np.clip(step, -LONGEST, LONGEST)
+    return np.clip(step, -LONGEST_STEP, LONGEST_STEP)
 
 
-def _roots(point: Point, found: Displacements, errors: BankErrors) -> Floats:
+def _roots(point: Point, displacements: Displacements, errors: BankErrors) -> Floats:
     """Signed roots of the likelihood ratios of one d for the bank and the new responses, and of one for each."""
-    p, people = errors.share, errors.people
-    exact = np.isinf(people)
-    n = np.where(exact, 0.0, people)
+    p = errors.share
+    is_exact = np.isinf(errors.people)
+    n = np.where(is_exact, 0.0, errors.people)
     common = np.zeros(len(p))  # from the bank
     for step_number in range(STEPS):
-        sums = _sums(point, common - found.shift)
+        sums = _sums(point, common - displacements.shift)
         log_total = np.log1p(p * np.expm1(-common))
         share = p * np.exp(-common - log_total)
-        step = _step(sums.expected - found.target + n * (share - p), sums.variance + n * share * (1 - share))
-        step = np.where(exact, 0.0, step)
+        step = _step(sums.expected - displacements.target + n * (share - p), sums.variance + n * share * (1 - share))
+        step = np.where(is_exact, 0.0, step)
         if step_number and np.all(np.abs(step) * np.sqrt(sums.variance) < CLOSE):
             break
         common = common + step
-    of_new = -(common - found.shift) * found.target - sums.log_total
+    of_new = -(common - displacements.shift) * displacements.target - sums.log_total
     of_bank = -n * (p * common + log_total)
-    gain = np.maximum(found.log_likelihood - of_new - of_bank, 0.0)
-    return np.where(np.isfinite(found.displacement), np.sign(found.displacement) * np.sqrt(2 * gain), np.nan)
+    gain = np.maximum(displacements.log_likelihood - of_new - of_bank, 0.0)
+    root = np.sign(displacements.displacement) * np.sqrt(2 * gain)
+    return np.where(np.isfinite(displacements.displacement), root, np.nan)
 
 
 def _sums(point: Point, moved: Floats) -> ItemSums:
@@ -284,26 +301,41 @@ def _sums_of_rows(rows: PeopleRows, tables: Any, moved: Floats) -> tuple[Floats,
     total = odds.sum(axis=0)
     odds /= total
     expected = score @ odds
-    each = (category, expected, score**2 @ odds - expected**2, np.log(total))
-    return tuple(np.bincount(items, weights=values, minlength=len(moved)).astype(np.float64) for values in each)
+    variance = score**2 @ odds - expected**2
+    return tuple(
+        np.bincount(items, weights=values, minlength=len(moved)).astype(np.float64)
+        for values in (category, expected, variance, np.log(total))
+    )
 
 
-def _variance_of_bank(bank: Bank, tested: NDArray[np.bool_], point: Point) -> Floats:
+def _variance_of_bank(bank: Bank, tested: Mask, point: Point) -> Floats:
     """(H V H)_ii / H_ii^2: what the bank's errors add to the variance of each displacement. A common error of all drops
     out, because the rows of H add to zero."""
-    calibration, layout = bank.calibration, point.layout
     if bank.evidence.matrix is not None:
-        errors = errors_of_bank(bank)[0].take(tested[calibration.layout.item])
-        rows = point.dense()
-        if not layout.binary:
-            rows = np.add.reduceat(rows, layout.first, axis=0)
-        added = rows**2 @ errors.own
-        if errors.matrix is not None:
-            added += np.einsum("ij,ij->i", rows @ errors.matrix, rows)
+        added = _spread_by_matrix(bank, tested, point)
     else:
-        se = np.nan_to_num(calibration.se[tested], posinf=0.0)
-        noise = np.random.default_rng(0).standard_normal((layout.n_items, PROBES))
-        pull = point @ (se[:, None] * noise)[layout.item]
-        added = np.mean(np.add.reduceat(pull, layout.first, axis=0) ** 2, axis=1)
-    own = own_information(point)
-    return np.divide(np.maximum(added, 0.0), own**2, out=np.zeros(len(own)), where=own > NO_INFORMATION)
+        added = _spread_by_probes(bank.calibration.se[tested], point)
+    information = own_information(point)
+    informed = information > NO_INFORMATION
+    return np.divide(np.maximum(added, 0.0), information**2, out=np.zeros(len(information)), where=informed)
+
+
+def _spread_by_matrix(bank: Bank, tested: Mask, point: Point) -> Floats:
+    """The diagonal of H V H, with the joint errors of the bank."""
+    calibration = bank.calibration
+    errors = errors_of_bank(bank).errors.take(tested[calibration.layout.item])
+    rows = point.dense()
+    if not point.layout.binary:
+        rows = np.add.reduceat(rows, point.layout.first, axis=0)
+    spread = rows**2 @ errors.own
+    if errors.matrix is not None:
+        spread += np.einsum("ij,ij->i", rows @ errors.matrix, rows)
+    return spread
+
+
+def _spread_by_probes(location_se: Floats, point: Point) -> Floats:
+    """The diagonal of H V H with independent errors, by random ones: H itself is never formed."""
+    se = np.nan_to_num(location_se, posinf=0.0)
+    noise = np.random.default_rng(0).standard_normal((point.layout.n_items, PROBES))
+    pull = point @ (se[:, None] * noise)[point.layout.item]
+    return np.mean(np.add.reduceat(pull, point.layout.first, axis=0) ** 2, axis=1)

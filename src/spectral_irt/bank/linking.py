@@ -1,4 +1,4 @@
-"""Two calibrations with items in common, brought to one scale; the items that have drifted; raw scores equated.
+"""Two calibrations with items in common, brought to one scale; the items that have drifted.
 
 With difficulties x in b and y in a of the common items, the shift is the mean of y - x over the items that agree on it
 (`inference/robust_center.py` finds them). Its variance takes the covariances of both calibrations,
@@ -13,11 +13,12 @@ mean is known exactly. An item of b on a's scale is b_i + shift, and both parts 
 where the excess is the standard deviation by which the items that agree differ beyond their errors, if they do. Which
 items agree is decided from the same data: what another choice among those near the limit would change is added to all
 of these variances (`choice_variance`).
+
+`Bank.link`, `spectral_irt.link` and the command `link` call this; `equate` (`equating.py`) stands on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -31,24 +32,22 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
-from spectral_irt.errors import BankError, OptionError, Severity, check_option
+from spectral_irt.errors import BankError, Severity, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
-from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
-from spectral_irt.persons.test_form import Form
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import listed, p_value
+from spectral_irt.text import count, listed, p_value
 
-Made = Bank | Calibration | RaschEstimator
+Source = Bank | Calibration | RaschEstimator
 
 FEWEST = {"mean": 2, "robust": 3}  # common items, by method
 DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items that have not
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
-ALL = "all"  # the name of the form of all items
 SAME = 1e-9  # logits: differences of anchored items from their anchors are those of rounding
 NAMED = 5  # drifted items that the sentence names
+ROUNDING = 1e-15  # of a variance: no error at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +141,8 @@ class Link:
 
     @property
     def drifted(self) -> dict[Any, float]:
-        """By how much what has drifted did, farthest first: items as a whole, or single thresholds of them."""
-        moved = {}
+        """How far what has drifted did so, farthest first: items as a whole, or single thresholds of them."""
+        moved: dict[Any, float] = {}
         for label in dict.fromkeys(self.item_of[self.drift].tolist()):
             rows = self.item_of == label
             if self.drift[rows].all():
@@ -154,16 +153,24 @@ class Link:
         return dict(sorted(moved.items(), key=lambda each: -abs(each[1])))
 
     @property
+    def compares_items(self) -> bool:
+        """Whether each common item has one threshold."""
+        return len(self.item) == self.n_items
+
+    @property
     def common(self) -> str:
         """What was compared: how many items, or thresholds of how many items."""
-        items = f"{self.n_items:,} common item{'s' if self.n_items != 1 else ''}"
-        return items if len(self.item) == self.n_items else f"{len(self.item):,} thresholds of {items}"
+        items = count(self.n_items, "common item", "common items")
+        if self.compares_items:
+            return items
+        return f"{len(self.item):,} thresholds of {items}"
 
     @property
     def agreement(self) -> str:
         """Whether the items used agree on the shift, in words."""
-        what = "items" if len(self.item) == self.n_items else "thresholds"
-        which = "the others" if self.drift.any() and self.method == "robust" else f"the common {what}"
+        which = "the common items" if self.compares_items else "the common thresholds"
+        if self.drift.any() and self.method == "robust":
+            which = "the others"
         if not self.df:
             return f"whether {which} agree cannot be told without standard errors"
         test = f"Q = {self.statistic:.1f}, df = {self.df}, {p_value(self.p)}"
@@ -181,10 +188,11 @@ class Link:
         if not n:
             return ""
         which = self.common if n == self.n_items else f"{n:,} of {self.common}"
+        were = "was" if n == 1 else "were"
+        agree = "agrees" if n == 1 else "agree"
         return (
-            f"{which} {'was' if n == 1 else 'were'} anchored at the difficulty in the other calibration and "
-            f"agree{'s' if n == 1 else ''} by design: whether items have drifted is in the displacements of the fit "
-            "with anchors (items.csv)"
+            f"{which} {were} anchored at the difficulty in the other calibration and {agree} by design: whether items "
+            "have drifted is in the displacements of the fit with anchors (items.csv)"
         )
 
     @property
@@ -200,72 +208,93 @@ class Link:
     @property
     def finding(self) -> Finding:
         """What the link is, in a sentence or two."""
-        sentence = (
+        sentences = [
             f"Linked over {self.common} ({self.method}): shift {self.shift:z.3f} logits (se {self.shift_se:.3f})."
-        )
-        if len(self.left_out):
-            sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
-        drifted = self.drifted
+        ]
         remedies: list[str] = []
+        if len(self.left_out):
+            sentences.append(f"Left out, with other categories in B than in A: {listed(self.left_out)}.")
+        drifted = self.drifted
         if drifted:
-            verb = "has" if len(drifted) == 1 else "have"
-            named = ", ".join(f"{listed([label])} {drifted[label]:+.2f}" for label in list(drifted)[:NAMED])
-            more = f" and {len(drifted) - NAMED:,} more" if len(drifted) > NAMED else ""
-            sentence += f" {len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
+            sentences.append(_drifted_in_words(drifted))
             if self.method != "robust":
                 remedies.append("Use `method='robust'`, which leaves drifted items out of the shift.")
         if not self.given.all():
-            sentence += f" {_sentence(self.agreement)}"
+            sentences.append(_sentence(self.agreement))
         if self.by_design:
-            sentence += f" {_sentence(self.by_design)}"
+            sentences.append(_sentence(self.by_design))
         if self.excess:
             remedies.append("The link error has that in it; more common items make it smaller.")
         if self.doubtful:
-            sentence += f" {_sentence(self.doubtful)}"
+            sentences.append(_sentence(self.doubtful))
             remedies.append("Look for what happened to these items before using the link.")
         severity: Severity = "warning" if drifted or self.excess else "note"
-        return Finding(LINKED, severity, sentence, " ".join(remedies), tuple(drifted))
+        return Finding(LINKED, severity, " ".join(sentences), " ".join(remedies), tuple(drifted))
 
-    def apply(self, bank: Made) -> Bank:
+    def apply(self, bank: Source) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
         if not isinstance(bank, Bank):
             raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
-        people, made, kept = bank.population, bank.calibration, bank.evidence
+        calibration = bank.calibration
         threshold_se, location_se = self._errors_of(bank)
+        population = bank.population
+        if population is not None:
+            population = replace(population, mean=population.mean + self.shift)
         return replace(
             bank,
-            calibration=made.replace(
-                thresholds=made.thresholds + self.shift,
+            calibration=calibration.replace(
+                thresholds=calibration.thresholds + self.shift,
                 threshold_se=threshold_se,
-                location_se=None if made.layout.binary else location_se,
+                location_se=None if calibration.layout.binary else location_se,
                 scale=self.scale,
-                findings=(*made.findings, self.finding),
+                findings=(*calibration.findings, self.finding),
             ),
-            evidence=replace(kept, prior_mean=kept.prior_mean + self.shift),
-            population=None if people is None else replace(people, mean=people.mean + self.shift),
+            evidence=replace(bank.evidence, prior_mean=bank.evidence.prior_mean + self.shift),
+            population=population,
         )
 
-    def _errors_of(self, bank: Bank) -> tuple[Floats, Floats]:
+    def _errors_of(self, bank: Bank) -> LinkedErrors:
         """Standard errors of b + shift, of thresholds and of locations; NaN where b has none.
 
         The bank's own standard errors stay; the errors of both calibrations say what the link adds to them.
         """
-        made, errors, mean = bank.calibration, errors_of_bank(bank)[0], bank.calibration.layout.mean
-        place = positions(self.item, threshold_labels(made))
-        added, moved = np.zeros(len(errors.own)) + self.shift_se**2 - self.choice, np.zeros(len(errors.own))
+        calibration = bank.calibration
+        mean = calibration.layout.mean
+        errors = errors_of_bank(bank).errors
+        n_thresholds = len(errors.own)
+        place = positions(self.item, threshold_labels(calibration))
+        # The variance of the shift, and its covariance with each threshold of b.
+        of_shift = np.full(n_thresholds, self.shift_se**2 - self.choice)
+        covariance = np.zeros(n_thresholds)
         if (place >= 0).all():
-            w = np.zeros(len(errors.own))
-            w[place] = self.weights
-            moved = errors.times(w)
-            added[:] = w @ moved + self.errors_a.of(self.weights)
-        added += self.link_error**2 - self.shift_se**2 + self.choice
+            weights = np.zeros(n_thresholds)
+            weights[place] = self.weights
+            covariance = errors.times(weights)
+            of_shift[:] = weights @ covariance + self.errors_a.of(self.weights)
+        of_shift += self.link_error**2 - self.shift_se**2 + self.choice
         with np.errstate(invalid="ignore"):
-            of_thresholds = made.threshold_se**2 + added - 2 * moved
-            of_locations = made.se**2 + mean(added) - 2 * mean(moved)
-            return np.sqrt(np.maximum(of_thresholds, 0)), np.sqrt(np.maximum(of_locations, 0))
+            thresholds = calibration.threshold_se**2 + of_shift - 2 * covariance
+            locations = calibration.se**2 + mean(of_shift) - 2 * mean(covariance)
+            return LinkedErrors(np.sqrt(np.maximum(thresholds, 0)), np.sqrt(np.maximum(locations, 0)))
 
 
-def link(a: Made, b: Made, method: str = "robust") -> Link:
+class LinkedErrors(NamedTuple):
+    """Standard errors of a linked bank."""
+
+    thresholds: Floats
+    locations: Floats
+
+
+def _drifted_in_words(drifted: dict[Any, float]) -> str:
+    verb = "has" if len(drifted) == 1 else "have"
+    named = ", ".join(f"{listed([label])} {drifted[label]:+.2f}" for label in list(drifted)[:NAMED])
+    more = ""
+    if len(drifted) > NAMED:
+        more = f" and {len(drifted) - NAMED:,} more"
+    return f"{len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
+
+
+def link(a: Source, b: Source, method: str = "robust") -> Link:
     """Bring calibration b to the scale of calibration a by the items they share.
 
     Parameters
@@ -304,68 +333,125 @@ def link(a: Made, b: Made, method: str = "robust") -> Link:
     check_option("method", method, tuple(FEWEST))
     first, second, left_out = _alike(Side.of(a), Side.of(b))
     place = positions(second.labels, first.labels)
-    shared = np.flatnonzero(place >= 0)
+    shared = np.flatnonzero(place >= 0)  # of b's thresholds, those that a has too
     common = label_array(dict.fromkeys(second.item[shared].tolist()))
     if len(shared) < FEWEST[method]:
-        others = f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
-        raise BankError(
-            f"the two calibrations share {len(common):,} items{': ' if len(common) else ''}{listed(common)}; "
-            f"`method={method!r}` needs at least {FEWEST[method]}. The first has {listed(first.labels)}, the second "
-            f"{listed(second.labels)}. {others}Check the labels."
-        )
-    x, y = second.threshold[shared], first.threshold[place[shared]]
-    errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
-    raw, errors = x - y, errors_x + errors_y
-    given = second.anchored[shared] | first.anchored[place[shared]]
-    if given.any():
-        given &= np.abs(raw - np.median(raw[given])) < SAME
-    found, choice = center_of_items(raw, errors, positions(second.item[shared], common), LEVEL)
-    if method == "robust":
-        used, excess = found.agrees, found.excess
-        test = found.statistic, found.df, found.p
-    else:
-        every = scatter(raw, errors, LEVEL)
-        used, excess, choice = np.ones(len(raw), dtype=bool), float(np.sqrt(every.beyond)), 0.0
-        test = every.statistic, every.df, every.p
-    shift, w = -float(raw[used].mean()), used / used.sum()
-    shift_variance = max(errors_x.of(w) + errors_y.of(w), 0.0) + choice
-    variance = errors_x.around(w) + errors_y.around(w) + choice  # of b minus a, on a's scale
+        raise _too_few_in_common(first, second, common, left_out, method)
+    threshold_a = first.threshold[place[shared]]
+    threshold_b = second.threshold[shared]
+    errors_a = first.errors.take(place[shared])
+    errors_b = second.errors.take(shared)
+    agreement = _agreement(
+        threshold_b - threshold_a, errors_b + errors_a, positions(second.item[shared], common), method
+    )
+    used = agreement.used
+    choice = agreement.choice
+    anchored = second.anchored[shared] | first.anchored[place[shared]]
+    shift = -float((threshold_b - threshold_a)[used].mean())
+    weights = used / used.sum()
+    shift_variance = max(errors_b.of(weights) + errors_a.of(weights), 0.0) + choice
+    variance = errors_b.around(weights) + errors_a.around(weights) + choice  # of b minus a, on a's scale
     return Link(
         method=method,
         shift=shift,
         shift_se=float(np.sqrt(shift_variance)),
-        link_error=float(np.sqrt(shift_variance + excess**2 * (w @ w))),
-        statistic=test[0],
-        df=test[1],
-        p=test[2],
-        excess=excess,
+        link_error=float(np.sqrt(shift_variance + agreement.excess**2 * (weights @ weights))),
+        statistic=agreement.statistic,
+        df=agreement.df,
+        p=agreement.p,
+        excess=agreement.excess,
         basis=(first.kind, second.kind),
         item=second.labels[shared],
-        difficulty_a=y,
-        difficulty_b=x + shift,
-        se=np.sqrt(np.where(variance > 1e-15, variance, 0.0)),
-        robust_z=found.z,
+        difficulty_a=threshold_a,
+        difficulty_b=threshold_b + shift,
+        se=np.sqrt(np.where(variance > ROUNDING, variance, 0.0)),
+        robust_z=agreement.z,
         used=used,
         scale=first.scale,
-        errors_a=errors_y,
+        errors_a=errors_a,
         left_out=left_out,
         choice=choice,
         item_of=second.item[shared],
-        given=given,
+        given=_agree_by_design(threshold_b - threshold_a, anchored),
     )
 
 
-def _alike(first: Side, second: Side) -> tuple[Side, Side, Labels]:
+def _agree_by_design(differences: Floats, anchored: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Anchored items that have the same difficulty in both calibrations, but for a shift that all of them have."""
+    if not anchored.any():
+        return anchored
+    return anchored & (np.abs(differences - np.median(differences[anchored])) < SAME)
+
+
+class _Agreement(NamedTuple):
+    """Which thresholds make the shift, the variance of that choice, the test of whether these agree, and how far each
+    threshold is from those that do (`z`)."""
+
+    used: NDArray[np.bool_]
+    choice: float
+    excess: float
+    statistic: float
+    df: int
+    p: float
+    z: Floats
+
+
+def _agreement(differences: Floats, errors: JointErrors, item: Ints, method: str) -> _Agreement:
+    """The thresholds that count for the shift: those that agree ("robust"), or all of them ("mean")."""
+    center, choice = center_of_items(differences, errors, item, LEVEL)
+    if method == "robust":
+        return _Agreement(
+            used=center.agrees,
+            choice=choice,
+            excess=center.excess,
+            statistic=center.statistic,
+            df=center.df,
+            p=center.p,
+            z=center.z,
+        )
+    every = scatter(differences, errors, LEVEL)
+    return _Agreement(
+        used=np.ones(len(differences), dtype=bool),
+        choice=0.0,
+        excess=float(np.sqrt(every.beyond)),
+        statistic=every.statistic,
+        df=every.df,
+        p=every.p,
+        z=center.z,
+    )
+
+
+def _too_few_in_common(first: Side, second: Side, common: Labels, left_out: Labels, method: str) -> BankError:
+    colon = ": " if len(common) else ""
+    others = ""
+    if len(left_out):
+        others = f"{listed(left_out)} have other categories in one than in the other. "
+    return BankError(
+        f"the two calibrations share {len(common):,} items{colon}{listed(common)}; "
+        f"`method={method!r}` needs at least {FEWEST[method]}. The first has {listed(first.labels)}, the second "
+        f"{listed(second.labels)}. {others}Check the labels."
+    )
+
+
+class _Alike(NamedTuple):
+    """Two sides without the items that have other numbers of categories in them, and the labels of these."""
+
+    first: Side
+    second: Side
+    left_out: Labels
+
+
+def _alike(first: Side, second: Side) -> _Alike:
     """Both without items that have another number of categories in the other one, and which these are."""
     place = positions(second.item, first.item)
     differs = (place >= 0) & (first.size[place] != second.size)
     if not differs.any():
-        return first, second, second.item[:0]
-    names = label_array(dict.fromkeys(second.item[differs].tolist()))
-    return first.take(positions(first.item, names) < 0), second.take(~differs), names
+        return _Alike(first, second, second.item[:0])
+    left_out = label_array(dict.fromkeys(second.item[differs].tolist()))
+    return _Alike(first.take(positions(first.item, left_out) < 0), second.take(~differs), left_out)
 
 
-def told_errors(basis: tuple[str, str]) -> str:
+def errors_in_words(basis: tuple[str, str]) -> str:
     """What the errors of a link rest on, in words."""
     a, b = (KINDS[kind] for kind in basis)
     return f"the {a} of each" if a == b else f"A's {a} and B's {b}"
@@ -373,154 +459,3 @@ def told_errors(basis: tuple[str, str]) -> str:
 
 def _sentence(words: str) -> str:
     return words[0].upper() + words[1:] + "."
-
-
-def equate(
-    a: Made,
-    b: Made,
-    method: str = "robust",
-    *,
-    form_a: str | None = None,
-    form_b: str | None = None,
-    items_a: Sequence[Any] | None = None,
-    items_b: Sequence[Any] | None = None,
-    linked: Link | None = None,
-) -> Equating:
-    """Raw scores on a form of a, and the scores on a form of b that stand for the same ability; and back.
-
-    True-score equating on a's scale, to which b is brought by the items that both have (`link`). Of ordered answers
-    raw scores are total scores.
-
-    Parameters
-    ----------
-    a, b : Bank, Calibration or fitted estimator
-        Of different people.
-    method : "robust" or "mean"
-        Of the link.
-    form_a, form_b : str, optional
-        The form of each bank by its name (`bank.forms`), or "all" for all items with the status "ok" or "anchored". By
-        default the only form of a bank; a bank with several forms has no default, as nobody took all of its items.
-    items_a, items_b : sequences of labels, optional
-        Instead of a name: the items of each form.
-    linked : Link, optional
-        `link(a, b)`, where it has been computed.
-
-    Notes
-    -----
-    Standard errors hold the errors of the difficulties on both sides and that of the link: what other people in the
-    calibrations would have changed and, where the common items differ by more than their errors, other common items.
-    How far a person's score is off from the person's true score is not in them.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> fit = SpectralRasch().fit(datasets.load_lsat())
-    >>> equate(fit, fit).columns()["equated"].round(3).tolist()
-    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-    """
-    found = link(a, b, method) if linked is None else linked
-    sides = Side.of(a), Side.of(b)
-    first = _asked_form(a, "a", form_a, items_a)
-    second = _asked_form(b, "b", form_b, items_b)
-    places = _form(sides[0], first.items, "items_a"), _form(sides[1], second.items, "items_b")
-    one, other = (
-        Form.of(side.threshold[form], side.size[form][side.level[form] == 1])
-        for side, form in zip(sides, places, strict=True)
-    )
-    there, back = equated(one, other, -found.shift), equated(other, one, found.shift)
-    to_b = _variance(there, (0, 1), sides, places, found, -there.by_ability)
-    to_a = _variance(back, (1, 0), sides, places, found, back.by_ability)
-    if "none" in found.basis:  # part of an error would be taken for all of it
-        to_b, to_a = np.zeros(len(to_b)), np.zeros(len(to_a))
-    return both_ways(
-        (there, back), (to_b, to_a), (first.name, second.name), (there.ability, found.shift + back.ability)
-    )
-
-
-class AskedForm(NamedTuple):
-    """A form to be equated: what it is called, and its items, None for all that can be equated."""
-
-    name: str
-    items: Sequence[Any] | None
-
-
-def _asked_form(given: Made, side: str, name: str | None, items: Sequence[Any] | None) -> AskedForm:
-    """The form of one side: by name, by its items, or the only one there is."""
-    letter = side.upper()
-    if items is not None:
-        if name is not None:
-            raise OptionError(
-                f"`form_{side}=` and `items_{side}=` both say which items the form has; give one of them."
-            )
-        return AskedForm(letter, items)
-    forms = given.forms if isinstance(given, Bank) else ()
-    names = [form.name for form in forms]
-    if name is None:
-        if len(forms) > 1:
-            raise OptionError(
-                f"{letter} has {len(forms):,} forms ({listed(names)}), and nobody was given all of its items; say "
-                f"which one to equate with `form_{side}=`, or `form_{side}='{ALL}'` for all items."
-            )
-        return AskedForm(letter, None)
-    if name in names:
-        return AskedForm(f"{letter}: {name}", forms[names.index(name)].items)
-    if name == ALL:
-        return AskedForm(letter if len(forms) < 2 else f"{letter}: {ALL} items", None)
-    known = f"it has {listed(names)}, and {ALL!r}" if names else f"it keeps no names of forms; say {ALL!r}"
-    raise OptionError(f"{letter} has no form {name!r}; {known}.")
-
-
-def pairs_of_forms(a: Bank, b: Bank, asked: str | None = None) -> list[tuple[str | None, str | None]]:
-    """Which form of a with which form of b: as asked, "FORM OF A,FORM OF B", or each with each.
-
-    A name may hold a comma: the text is divided where both sides are forms.
-    """
-    sides = [[form.name for form in bank.forms] for bank in (a, b)]
-    if asked is None:
-        default: list[list[str | None]] = [[*names] if len(names) > 1 else [None] for names in sides]
-        return [(one, other) for one in default[0] for other in default[1]]
-    parts = asked.split(",")
-    for k in range(1, len(parts)):
-        first = ",".join(parts[:k]).strip()
-        second = ",".join(parts[k:]).strip()
-        if first in (*sides[0], ALL) and second in (*sides[1], ALL):
-            return [(first, second)]
-    known = [f"{letter} has {listed([*names, ALL])}" for letter, names in zip("AB", sides, strict=True)]
-    raise OptionError(f"`forms` is {asked!r}; it is a form of A and a form of B, as in all,all. {'; '.join(known)}.")
-
-
-def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
-    """Positions of the thresholds of a form, item after item."""
-    if items is None:
-        return np.arange(len(side.labels))
-    first = np.flatnonzero(side.level == 1)
-    place = positions(items, side.item[first])
-    unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
-    if unknown:
-        raise OptionError(
-            f"{name} names {listed(unknown)}, without a difficulty from answers to them; "
-            f"it can name {listed(side.item[first])}."
-        )
-    if len(np.unique(place)) < len(place):
-        raise OptionError(f"{name} names the same item more than once; name each once.")
-    counts = side.size[first[place]]
-    return np.repeat(first[place] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-
-
-def _variance(
-    way: OneWay,
-    order: tuple[int, int],
-    sides: tuple[Side, Side],
-    places: tuple[Ints, Ints],
-    found: Link,
-    by_shift: Floats,
-) -> Floats:
-    """Variance of each equated score: from both calibrations, the link, and what the common items differ by."""
-    total = by_shift**2 * (found.excess**2 * (found.weights @ found.weights))
-    for side, own in zip(order, (way.by_first, way.by_second), strict=True):
-        gradient = np.zeros((len(total), len(sides[side].labels)))
-        gradient[:, places[side]] = own
-        of_shift = by_shift[:, None] * (-found.weights if side else found.weights)
-        gradient[:, positions(found.item, sides[side].labels)] += of_shift
-        total += sides[side].errors.of_each(gradient)
-    return total

@@ -16,7 +16,8 @@ from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.drift import DRIFTED
-from spectral_irt.bank.linking import ALL, pairs_of_forms, told_errors
+from spectral_irt.bank.equating import ALL, pairs_of_forms
+from spectral_irt.bank.linking import errors_in_words
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
 from spectral_irt.bank.storage import undo as undo_load
@@ -450,7 +451,7 @@ def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[E
         (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
         for name, (folder, bank) in zip("AB", banks, strict=True)
     ]
-    told, drifted = told_errors(found.basis), found.drifted
+    told, drifted = errors_in_words(found.basis), found.drifted
     used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
     drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
     drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
