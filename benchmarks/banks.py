@@ -54,7 +54,7 @@ def load(name: str, by: float, seed: int) -> dict[str, float]:
         for n, where in ((people, difficulty), (more, difficulty + by * moved))
     )
     bank = bank_of(first)
-    found = compare(bank, bank._align(bank._read(second), ignore_unknown=True))
+    found = compare(bank, bank._align(bank._as_responses(second), ignore_unknown=True))
     drifted = moved[found.item.astype(int)]
     return {
         "alarm": float((found.drifted & ~drifted).any()),

@@ -1,4 +1,13 @@
-"""Anchors: items with given thresholds, from a bank, a calibration, a mapping or a file."""
+"""Anchors: items with given thresholds, from a bank, a calibration, a mapping or a file.
+
+A table of anchors has a row for each item, with columns item and difficulty, or for each threshold, with columns item,
+category and threshold; se and status may stand beside these. It is read like any other table (`reading.formats`), in
+any format, with any separator, under names in capitals or not. Files of Winsteps have their own reader
+(`winsteps.py`), folders of results theirs (`results_folder.py`).
+
+`anchored_fit`, `AnchoredRasch` and `fit --anchors` call `as_anchors`; the command calls `anchored_to` first, which puts
+the responses into the categories of the anchors.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +25,8 @@ from spectral_irt.bank.covariance import errors_of
 from spectral_irt.bank.results_folder import calibration_in, is_results, scale_of_results
 from spectral_irt.bank.winsteps import AnchorRow, winsteps_anchors
 from spectral_irt.calibration import MEASURED, Calibration, Scale
-from spectral_irt.data.block import Thresholds
-from spectral_irt.data.labels import label_array, positions
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.estimators.anchored import Anchors
@@ -32,29 +41,45 @@ if TYPE_CHECKING:
 FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale
 
 
-def anchored_to(responses: Responses, place: str | Path) -> tuple[Responses, Anchors]:
+class AnchoredResponses(NamedTuple):
+    """Responses in the categories of anchors, and these."""
+
+    responses: Responses
+    anchors: Anchors
+
+
+def anchored_to(responses: Responses, place: str | Path) -> AnchoredResponses:
     """The responses in the categories of the anchors in this place, and these."""
     path = Path(place).expanduser()
-    bank = None if os.path.isfile(path) or is_results(path) else Bank.load(path)
-    anchors = as_anchors(path if bank is None else bank).in_data(responses)
-    counts = anchors.places.max_score
-    if not len(counts):
+    bank = None
+    source: Bank | Path = path
+    if not (os.path.isfile(path) or is_results(path)):
+        bank = Bank.load(path)
+        source = bank
+    anchors = as_anchors(source).in_data(responses)
+    max_score = anchors.places.max_score
+    if not len(max_score):
         raise OptionError("the anchors have no item with thresholds of its own on the scale.")
-    if (
-        bank is None
-    ):  # which knows no codes: those of the data, where an item has as many categories there, or 0, 1, ...
-        number = np.arange(int(counts.max()) + 1, dtype=float)
-        codes = np.where(number <= counts[:, None], number, np.nan)
-        place_in_data = positions(anchors.items, responses.items)
-        own = responses.category_codes()
-        for item in np.flatnonzero(place_in_data >= 0).tolist():
-            in_data = own[place_in_data[item]]
-            used = in_data[np.isfinite(in_data)]
-            if len(used) == counts[item] + 1:
-                codes[item, : len(used)] = used
-    else:
+    if bank is not None:
         codes = bank.calibration.codes[positions(anchors.items, bank.items)]
-    return in_categories_of(anchors.items, counts, codes, responses), anchors
+    else:
+        codes = _codes_in_data(anchors.items, max_score, responses)
+    return AnchoredResponses(in_categories_of(anchors.items, max_score, codes, responses), anchors)
+
+
+def _codes_in_data(items: Labels, max_score: Ints, responses: Responses) -> Floats:
+    """The codes of the categories of anchors that know none: those of the data, where an item has as many categories
+    there, or 0, 1, ..."""
+    number = np.arange(int(max_score.max()) + 1, dtype=float)
+    codes = np.where(number <= max_score[:, None], number, np.nan)
+    place = positions(items, responses.items)
+    codes_of_responses = responses.category_codes()
+    for item in np.flatnonzero(place >= 0).tolist():
+        in_data = codes_of_responses[place[item]]
+        in_data = in_data[np.isfinite(in_data)]
+        if len(in_data) == max_score[item] + 1:
+            codes[item, : len(in_data)] = in_data
+    return codes
 
 
 def as_anchors(anchors: Any) -> Anchors:
@@ -70,36 +95,53 @@ def as_anchors(anchors: Any) -> Anchors:
     if isinstance(anchors, Anchors):
         return anchors
     if isinstance(anchors, str | Path):
-        path = Path(anchors).expanduser()
-        folder = path.parent if path.name == RECORD else path
-        if is_results(folder):
-            return replace(_of_calibration(calibration_in(folder, "anchors")[0]), source=str(folder))
-        return as_anchors(Bank.load(path)) if os.path.isdir(path) or not os.path.lexists(path) else _read(path)
+        return _anchors_at(Path(anchors).expanduser())
     if isinstance(anchors, Bank | Calibration | RaschEstimator):
         return _of_calibration(anchors)
     if isinstance(anchors, Mapping):
-        wrong = [label for label, value in anchors.items() if not all(map(_is_number, _several(value)))]
-        if wrong:
-            raise OptionError(f"the anchors {listed(wrong)} have no number as difficulty, but {anchors[wrong[0]]!r}.")
-        return _checked(Anchors.of({label: _several(value) for label, value in anchors.items()}))
+        return _of_mapping(anchors)
     raise OptionError(
         f"anchors are a bank, a mapping from item to difficulty, or a file, not a {type(anchors).__name__}."
     )
 
 
-def _of_calibration(given: Bank | Calibration | RaschEstimator) -> Anchors:
-    made = calibration_of(given)
-    good, out = made.measured, made.labels[made.known & ~made.measured]
-    chosen = good[made.layout.item]
-    errors: JointErrors | None = errors_of(given)[0].take(chosen)
-    errors = errors if errors is not None and errors.variance.any() else None
-    source = "the bank" if isinstance(given, Bank) else "the anchors"
-    layout = Thresholds(made.layout.max_score[good])
-    found = made.thresholds[chosen], made.threshold_se[chosen]
-    return Anchors(made.labels[good], *found, made.scale, source, out, errors, layout)
+def _anchors_at(path: Path) -> Anchors:
+    """The anchors in a folder of results, a bank or a file."""
+    folder = path.parent if path.name == RECORD else path
+    if is_results(folder):
+        return replace(_of_calibration(calibration_in(folder, "anchors")[0]), source=str(folder))
+    if os.path.lexists(path) and not os.path.isdir(path):
+        return _of_file(path)
+    return _of_calibration(Bank.load(path))  # whose errors say what is missing
 
 
-def _several(value: Any) -> list[Any]:
+def _of_mapping(anchors: Mapping[Any, Any]) -> Anchors:
+    wrong = [label for label, value in anchors.items() if not all(map(_is_number, _thresholds_of(value)))]
+    if wrong:
+        raise OptionError(f"the anchors {listed(wrong)} have no number as difficulty, but {anchors[wrong[0]]!r}.")
+    return _checked(Anchors.of({label: _thresholds_of(value) for label, value in anchors.items()}))
+
+
+def _of_calibration(source: Bank | Calibration | RaschEstimator) -> Anchors:
+    calibration = calibration_of(source)
+    measured = calibration.measured
+    chosen = measured[calibration.layout.item]
+    errors: JointErrors | None = errors_of(source).errors.take(chosen)
+    if errors is not None and not errors.variance.any():
+        errors = None
+    return Anchors(
+        items=calibration.labels[measured],
+        thresholds=calibration.thresholds[chosen],
+        se=calibration.threshold_se[chosen],
+        scale=calibration.scale,
+        source="the bank" if isinstance(source, Bank) else "the anchors",
+        left_out=calibration.labels[calibration.known & ~measured],
+        errors=errors,
+        layout=Thresholds(calibration.layout.max_score[measured]),
+    )
+
+
+def _thresholds_of(value: Any) -> list[Any]:
     """The thresholds of an item: one, where a single number is given."""
     return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
 
@@ -111,61 +153,98 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _read(path: Path) -> Anchors:
-    """Anchors from a file of Winsteps, or from a table: any kind of file that is read."""
-    from spectral_irt.reading.formats import read_one
+class AnchorTable(NamedTuple):
+    """The rows of a file of anchors: the name of the column of values, what a logit is worth in these, and the scale of
+    report that the file is on. Where `by_entry`, items are the numbers of their places in the data."""
 
-    winsteps = winsteps_anchors(path)
-    if winsteps is None:
-        column, rows = read_one(str(path), "a table of anchors", _rows, sheet_option="anchors", sheet=_sheet(path))
-        unit, by_entry = 1.0, False
-        scale = scale_of_results(path)
-    else:
-        column, rows = "measure", winsteps.rows
-        unit, by_entry = winsteps.unit, winsteps.by_entry
-        scale = Scale(0.0, unit)
-    values: dict[str, dict[int, tuple[float, float]]] = {}
-    clash: list[str] = []
+    column: str
+    rows: list[AnchorRow]
+    unit: float
+    by_entry: bool
+    scale: Scale
+
+
+class AnchorValue(NamedTuple):
+    """A threshold in logits, and its standard error, NaN where none is known."""
+
+    threshold: float
+    se: float
+
+
+def _of_file(path: Path) -> Anchors:
+    """Anchors from a file of Winsteps, or from a table: any kind of file that is read."""
+    table = _table_in(path)
     left_out: dict[str, None] = {}
-    for row in rows:
+    repeated: list[str] = []
+    values: dict[str, dict[int, AnchorValue]] = {}  # by item and category
+    for row in table.rows:
         if not row.value:
             continue  # an item without an estimate anchors nothing
-        where = f"{str(path)!r}, row {row.number}"
-        if not _is_number(row.value):
-            raise ReadError(f"{where}: the {column} of item {row.item!r} is {row.value!r}, no number.")
-        if not (_is_number(row.category) and float(row.category) == int(float(row.category)) >= 1):
-            raise ReadError(f"{where}: the category of item {row.item!r} is {row.category!r}.")
+        _check_row(row, table.column, path)
         if row.status and row.status not in MEASURED:
             left_out[row.item] = None
             continue
-        threshold = float(row.value) / unit, float(row.se) / unit if _is_number(row.se) else np.nan
-        of_item = values.setdefault(row.item, {})
-        if of_item.setdefault(int(float(row.category)), threshold)[0] != threshold[0]:
-            clash.append(row.item)
-    if clash:
+        value = _value_of(row, table.unit)
+        earlier = values.setdefault(row.item, {}).setdefault(int(float(row.category)), value)
+        if earlier.threshold != value.threshold:
+            repeated.append(row.item)
+    if repeated:
         raise OptionError(
-            f"{str(path)!r} gives {listed(dict.fromkeys(clash))} more than once, with different difficulties. Keep one "
-            "line for each item."
+            f"{str(path)!r} gives {listed(dict.fromkeys(repeated))} more than once, with different difficulties. Keep "
+            "one line for each item."
         )
-    odd = [label for label, each in values.items() if sorted(each) != list(range(1, len(each) + 1))]
-    if odd:
-        raise OptionError(f"{str(path)!r}: the categories of {listed(odd)} are not 1, 2, ... without gaps.")
-    numbers = np.array([each[k] for each in values.values() for k in sorted(each)]).reshape(-1, 2)
-    errors = known_errors(numbers[:, 0], numbers[:, 1], None)[0] if np.nansum(numbers[:, 1]) > 0 else None
-    layout = Thresholds(np.array([len(each) for each in values.values()], dtype=np.int64))
+    gaps = [label for label, by_category in values.items() if not _is_gapless(by_category)]
+    if gaps:
+        raise OptionError(f"{str(path)!r}: the categories of {listed(gaps)} are not 1, 2, ... without gaps.")
+    in_order = [by_category[category] for by_category in values.values() for category in sorted(by_category)]
+    thresholds = np.array([value.threshold for value in in_order], dtype=float)
+    se = np.array([value.se for value in in_order], dtype=float)
+    errors = None
+    if np.nansum(se) > 0:
+        errors = known_errors(thresholds, se, None)[0]
     return _checked(
         Anchors(
             items=label_array(list(values)),
-            thresholds=numbers[:, 0],
-            se=numbers[:, 1],
-            scale=scale,
+            thresholds=thresholds,
+            se=se,
+            scale=table.scale,
             source=str(path),
             left_out=label_array(list(left_out)),
             errors=errors,
-            layout=layout,
-            by_entry=by_entry,
+            layout=Thresholds(np.array([len(by_category) for by_category in values.values()], dtype=np.int64)),
+            by_entry=table.by_entry,
         )
     )
+
+
+def _value_of(row: AnchorRow, unit: float) -> AnchorValue:
+    se = np.nan
+    if _is_number(row.se):
+        se = float(row.se) / unit
+    return AnchorValue(float(row.value) / unit, se)
+
+
+def _is_gapless(by_category: Mapping[int, AnchorValue]) -> bool:
+    """Whether the categories are 1, 2, ..."""
+    return sorted(by_category) == list(range(1, len(by_category) + 1))
+
+
+def _table_in(path: Path) -> AnchorTable:
+    from spectral_irt.reading.formats import read_one
+
+    winsteps = winsteps_anchors(path)
+    if winsteps is not None:
+        return AnchorTable("measure", winsteps.rows, winsteps.unit, winsteps.by_entry, Scale(0.0, winsteps.unit))
+    column, rows = read_one(str(path), "a table of anchors", _rows, sheet_option="anchors", sheet=_sheet(path))
+    return AnchorTable(column, rows, unit=1.0, by_entry=False, scale=scale_of_results(path))
+
+
+def _check_row(row: AnchorRow, column: str, path: Path) -> None:
+    where = f"{str(path)!r}, row {row.number}"
+    if not _is_number(row.value):
+        raise ReadError(f"{where}: the {column} of item {row.item!r} is {row.value!r}, no number.")
+    if not (_is_number(row.category) and float(row.category) == int(float(row.category)) >= 1):
+        raise ReadError(f"{where}: the category of item {row.item!r} is {row.category!r}.")
 
 
 def _sheet(path: Path) -> str | None:
@@ -177,32 +256,50 @@ def _sheet(path: Path) -> str | None:
     return "items" if file.family == "workbook" and "items" in sheet_names(file) else None
 
 
-def _rows(table: Table) -> tuple[str, list[AnchorRow]]:
+class ColumnOfAnchors(NamedTuple):
+    """The name of the column of values in a table of anchors, and the rows."""
+
+    column: str
+    rows: list[AnchorRow]
+
+
+def _rows(table: Table) -> ColumnOfAnchors:
     """Whether a table has a column of thresholds or of difficulties, by name, in capitals or not; and its rows."""
     from spectral_irt.reading.columns import plain
     from spectral_irt.reading.frame import plain_labels
 
     names = list(map(plain, table.columns))
-    several = {"item", "category", "threshold"} <= set(names)
-    if not several and not {"item", "difficulty"} <= set(names):
+    has_thresholds = {"item", "category", "threshold"} <= set(names)
+    if not has_thresholds and not {"item", "difficulty"} <= set(names):
         raise ReadError(
             f"{table.name} needs a heading with the columns item and difficulty, or item, category and threshold; it "
             f"has {listed(table.columns)}."
         )
-    column = "threshold" if several else "difficulty"
     frame = table.whole()
+    nothing = [""] * frame.height
 
     def texts(name: str) -> list[str]:
         if name not in names:
-            return [""] * frame.height
+            return nothing
         k = names.index(name)
         labels = plain_labels(frame.to_series(k), text=True, name=table.where(k))
         return labels.fill_null("").to_list()
 
-    numbers = range(table.rows_above + 1, table.rows_above + 1 + frame.height)
-    value, se = (list(map(_with_point, texts(name))) for name in (column, "se"))
-    columns = (texts("item"), value, texts("category") if several else ["1"] * frame.height, se, texts("status"))
-    return column, [AnchorRow(*row) for row in zip(numbers, *columns, strict=True)]
+    column = "difficulty"
+    categories = ["1"] * frame.height
+    if has_thresholds:
+        column = "threshold"
+        categories = texts("category")
+    rows = zip(
+        range(table.rows_above + 1, table.rows_above + 1 + frame.height),
+        texts("item"),
+        map(_with_point, texts(column)),
+        categories,
+        map(_with_point, texts("se")),
+        texts("status"),
+        strict=True,
+    )
+    return ColumnOfAnchors(column, [AnchorRow(*row) for row in rows])
 
 
 def _with_point(text: str) -> str:

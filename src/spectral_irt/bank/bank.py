@@ -1,4 +1,10 @@
-"""Bank: a calibration kept, with what updating, linking and scoring need of the answers that made it."""
+"""Bank: a calibration kept, with what updating, linking and scoring need of the responses that made it.
+
+A bank is a calibration (items, thresholds, errors), the evidence of its responses (`evidence.py`), a list of the data
+that went in, the population of their people, and their forms. It holds sums over people and nothing about single
+people. Its methods are short: the work is in a file for each topic (`build`, `storage`, `update`, `drift`, `score`,
+`linking`), loaded when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +34,8 @@ if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
 FEWEST_PEOPLE = 30  # with fewer the spread of abilities is anybody's guess
-MANY = 30  # people in a data set of which a checksum is kept; with fewer, guesses of their answers could be tried
+# People in a data set of which a checksum is kept: of fewer, all possible responses could be tried until one fits.
+FEWEST_FOR_CHECKSUM = 30
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,14 @@ class Population:
 
     @classmethod
     def of(cls, responses: Responses, thresholds: Floats, weights: Floats | None = None) -> Population | None:
-        """Estimated from these answers (of a sample of the people where there are very many), by the weights of the
+        """Estimated from these responses (of a sample of the people where there are very many), by the weights of the
         people; None of too few."""
         if np.count_nonzero(responses.counts) < FEWEST_PEOPLE:
             return None
-        found = marginal_reliability(responses, thresholds, weights)
-        if found is None or found.n < FEWEST_PEOPLE or found.sd <= COLLAPSED:
+        reliability = marginal_reliability(responses, thresholds, weights)
+        if reliability is None or reliability.n < FEWEST_PEOPLE or reliability.sd <= COLLAPSED:
             return None
-        return cls(found.mean, found.sd, found.n)
+        return cls(reliability.mean, reliability.sd, reliability.n)
 
 
 @dataclass(frozen=True)
@@ -64,17 +71,28 @@ class DataSet:
 
     @classmethod
     def of(cls, responses: Responses, how: str) -> DataSet:
-        digest = responses.digest() if responses.n_persons >= MANY else ""
-        return cls(digest, responses.source, responses.n_persons, responses.n_items, responses.n_responses, how)
+        digest = ""
+        if responses.n_persons >= FEWEST_FOR_CHECKSUM:
+            digest = responses.digest()
+        return cls(
+            digest=digest,
+            source=responses.source,
+            persons=responses.n_persons,
+            items=responses.n_items,
+            responses=responses.n_responses,
+            how=how,
+        )
 
     def in_bank(self, bank: Bank) -> DataSet | None:
         """These data as the bank has them already."""
-        return next((old for old in bank.data if old.digest and old.digest == self.digest), None)
+        if not self.digest:
+            return None
+        return next((earlier for earlier in bank.data if earlier.digest == self.digest), None)
 
-    def refuse_again(self, old: DataSet, rest: str) -> NoReturn:
+    def refuse_again(self, earlier: DataSet, what_to_do: str) -> NoReturn:
         raise BankError(
-            f"{self.source}: these very data are in the bank already ({old.source}, {old.persons:,} people, "
-            f"{old.responses:,} responses, by {old.how}); they would count twice. {rest}"
+            f"{self.source}: these very data are in the bank already ({earlier.source}, {earlier.persons:,} people, "
+            f"{earlier.responses:,} responses, by {earlier.how}); they would count twice. {what_to_do}"
         )
 
 
@@ -99,7 +117,7 @@ class Bank:
         Items, thresholds, standard errors, counts, scale, findings. Those of anchored items are as they came; an update
         leaves them where they are.
     evidence : Evidence
-        What the answers told about the thresholds: what an update adds new answers to.
+        What the responses told about the thresholds: what an update adds new ones to.
     data : tuple of DataSet
         Everything that went in.
     population : Population or None
@@ -128,10 +146,11 @@ class Bank:
     origin: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
-        known = self.difficulty[self.calibration.known]
-        spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
-        counts = f"{self.n_items:,} items, {self.n_persons:,} people, {int(self.n.sum()):,} responses"
-        return f"<{type(self).__name__}: {counts}{spread}>"
+        words = f"{self.n_items:,} items, {self.n_persons:,} people, {int(self.n.sum()):,} responses"
+        difficulty = self.difficulty[self.calibration.known]
+        if len(difficulty):
+            words += f", difficulty {difficulty.min():.2f} to {difficulty.max():.2f} logits"
+        return f"<{type(self).__name__}: {words}>"
 
     @property
     def items(self) -> Labels:
@@ -152,7 +171,7 @@ class Bank:
 
     @property
     def n(self) -> Ints:
-        """How many answers each item has had."""
+        """How many responses each item has had."""
         return self.calibration.n
 
     @property
@@ -173,7 +192,7 @@ class Bank:
 
     @property
     def estimated(self) -> NDArray[np.bool_]:
-        """Items that answers have placed, not the prior alone, if only within their group of linked items."""
+        """Items that responses have placed, not the prior alone, if only within their group of linked items."""
         return self.calibration.measured | (self.calibration.known & (self.status == "unlinked"))
 
     @property
@@ -183,9 +202,8 @@ class Bank:
 
     @property
     def right_or_wrong(self) -> bool:
-        """Whether all answers are 1 or 0."""
-        made = self.calibration
-        return made.layout.binary and bool((made.codes == [0, 1]).all())
+        """Whether all responses are 1 or 0."""
+        return self.calibration.layout.binary and bool((self.calibration.codes == [0, 1]).all())
 
     @property
     def measure(self) -> Floats:
@@ -194,36 +212,35 @@ class Bank:
 
     def item_columns(self) -> Columns:
         """The items as columns: label, difficulty, se, interval (as reported), counts, status."""
-        made = self.calibration
-        columns = made.item_columns()
+        columns = self.calibration.item_columns()
         for name in ("difficulty", "ci_low", "ci_high"):
             columns[name] = self.scale.measure(columns[name])
         columns["se"] = self.scale.width(columns["se"])
         columns.pop("anchored", None)
-        return {**columns, "information": made.item_information, "anchored": made.anchored}
+        return {**columns, "information": self.calibration.item_information, "anchored": self.calibration.anchored}
 
     def table(self, frame_kind: str | None = None) -> Table:
         """The items as a dataframe, on the scale of the bank."""
         return make_table(self.item_columns(), frame_kind)
 
-    def _read(self, responses: Any) -> Responses:
-        """What `update` and `score` make of their argument: the kind of answers that the bank has."""
+    def _as_responses(self, responses: Any) -> Responses:
+        """What was given as `Responses`, of the kind that the bank has: right or wrong, or categories."""
         if not self.right_or_wrong:
             return as_responses(responses, ordered=True, unused="keep")
         self._refuse_ordered(responses)
         return as_responses(responses, threshold=self.calibration.provenance.settings.get("threshold"))
 
     def _refuse_ordered(self, responses: Any) -> None:
-        """An error where answers in several categories come to a bank of items that are right or wrong."""
+        """An error where responses in several categories come to a bank of items that are right or wrong."""
         if not isinstance(responses, Responses) or responses.thresholds.binary:
             return
-        wide = responses.thresholds.max_score > 1
-        shared = wide & (positions(responses.items, self.items) >= 0)
-        named = responses.items[shared if shared.any() else wide]
+        several = responses.thresholds.max_score > 1
+        in_bank = several & (positions(responses.items, self.items) >= 0)
+        named = in_bank if in_bank.any() else several
         raise BankError(
-            f"{responses.source}: answers to {listed(named)} are in more than two categories, and the bank has items "
-            "that are right or wrong. Say what counts as right with `threshold=`, or calibrate the ordered answers to "
-            "a bank of their own. The bank is unchanged."
+            f"{responses.source}: answers to {listed(responses.items[named])} are in more than two categories, and the "
+            "bank has items that are right or wrong. Say what counts as right with `threshold=`, or calibrate the "
+            "ordered answers to a bank of their own. The bank is unchanged."
         )
 
     def _align(self, responses: Responses, ignore_unknown: bool = False) -> Responses:
@@ -291,21 +308,29 @@ class Bank:
         """
         if sd is not None and unit is not None:
             raise OptionError("give sd (the spread on the new scale) or unit (what a logit is worth), not both.")
-        for name, value in (("mean", mean), ("sd", sd), ("unit", unit)):
-            if value is not None and (not np.isfinite(value) or (name != "mean" and value <= 0)):
-                raise OptionError(f"{name} is {value}; it must be a number{'' if name == 'mean' else ' above zero'}.")
-        if sd is None:
-            return replace(self, calibration=self.calibration.replace(scale=Scale(float(mean), float(unit or 1.0))))
-        values = self.difficulty[self.calibration.known]
-        spread = float(values.std()) if len(values) else 0.0
-        if spread == 0:
-            raise OptionError(f"the difficulties do not differ, so they cannot get the sd {sd}; give unit instead.")
-        per_logit = sd / spread
-        scale = Scale(float(mean - per_logit * values.mean()), float(per_logit))
+        if not np.isfinite(mean):
+            raise OptionError(f"mean is {mean}; it must be a number.")
+        for name, value in (("sd", sd), ("unit", unit)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise OptionError(f"{name} is {value}; it must be a number above zero.")
+        scale = Scale(float(mean), float(unit or 1.0))
+        if sd is not None:
+            scale = self._scale_by_items(mean, sd)
         return replace(self, calibration=self.calibration.replace(scale=scale))
 
+    def _scale_by_items(self, mean: float, sd: float) -> Scale:
+        """The scale on which the items have this mean and standard deviation."""
+        difficulty = self.difficulty[self.calibration.known]
+        spread = 0.0
+        if len(difficulty):
+            spread = float(difficulty.std())
+        if spread == 0:
+            raise OptionError(f"the difficulties do not differ, so they cannot get the sd {sd}; give unit instead.")
+        unit = sd / spread
+        return Scale(float(mean - unit * difficulty.mean()), float(unit))
+
     def update(self, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Bank:
-        """The bank after new answers, by people old or new, to items old or new; see `bank.update.update`."""
+        """The bank after new responses, by people old or new, to items old or new; see `bank.update.update`."""
         from spectral_irt.bank.update import update
 
         return update(self, responses, repeats=repeats, threads=threads)
@@ -327,7 +352,7 @@ class Bank:
         """
         from spectral_irt.bank.drift import drift
 
-        return drift(self, self._align(self._read(responses), ignore_unknown=True))
+        return drift(self, self._align(self._as_responses(responses), ignore_unknown=True))
 
     def score(
         self,
@@ -342,8 +367,10 @@ class Bank:
         """The people who gave these answers as a table, each with an ability; see `bank.score.score`."""
         from spectral_irt.bank.score import score
 
-        how: dict[str, Any] = {"population": population, "draws": draws, "seed": seed}
-        return score(self, responses, ability, ignore_unknown=ignore_unknown, **how).table()
+        scores = score(
+            self, responses, ability, population=population, draws=draws, seed=seed, ignore_unknown=ignore_unknown
+        )
+        return scores.table()
 
     def link(self, other: Bank | Calibration | RaschEstimator, method: str = "robust") -> Link:
         """How to bring another calibration to this bank's scale; see `bank.linking.link`."""
@@ -352,12 +379,12 @@ class Bank:
         return link(self, other, method)
 
 
-def calibration_of(given: Any) -> Calibration:
+def calibration_of(source: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
-    if isinstance(given, RaschEstimator):
-        given = given._learned
-    if isinstance(given, Calibration):
-        return given
-    if isinstance(given, Bank):
-        return given.calibration
-    raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
+    if isinstance(source, RaschEstimator):
+        source = source._learned
+    if isinstance(source, Calibration):
+        return source
+    if isinstance(source, Bank):
+        return source.calibration
+    raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(source).__name__}.")

@@ -51,7 +51,7 @@ def to_bank(
     """
     calibration = calibration_of(calibration)
     bank = without_data(calibration)
-    responses = bank._read(responses)
+    responses = bank._as_responses(responses)
     _check_same(calibration, responses)
     link_group = np.zeros(calibration.n_items, dtype=np.int64)
     if not calibration.measured[bank.estimated].all():

@@ -1,7 +1,11 @@
 """Tables for other programs: Winsteps' files (IFILE=, PFILE=, SFILE=), and item banks for programs of adaptive tests.
 
 Column names, order, widths and status codes are those of the Winsteps manual (winsteps.com/winman/ifile.htm,
-pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these.
+pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these. Those for adaptive tests are what the
+readers of these programs take.
+
+The command `export` calls this: first the columns (`ifile`, `pfile`, `sfile_text`), then their text (`winsteps_text`);
+`adaptive_text` for the others.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,31 +31,47 @@ from spectral_irt.text import listed
 STYLES = ("csv", "tab", "fixed")
 WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
-# Width and decimals of each column in a file of fixed columns, and what we call it where it is a statistic of fit. The
-# expected correlation (PTME-E) and what stands after it are in the files of Winsteps 3.70 and later.
-LAYOUT: dict[str, tuple[int, int, str]] = {
-    "ENTRY": (5, 0, ""),
-    "MEASURE": (8, 2, ""),
-    "STATUS": (3, 0, ""),
-    "COUNT": (8, 1, "n"),
-    "SCORE": (9, 1, "score"),
-    "ERROR": (7, 2, ""),
-    "IN.MSQ": (7, 2, "infit"),
-    "IN.ZSTD": (7, 2, "infit_z"),
-    "OUT.MSQ": (7, 2, "outfit"),
-    "OUT.ZSTD": (7, 2, "outfit_z"),
-    "DISPLACE": (7, 2, ""),
-    "PTME": (7, 2, "point_measure"),
-    "WEIGHT": (7, 2, ""),
-    "OBSMATCH": (6, 1, "exact_match"),
-    "EXPMATCH": (6, 1, "exact_match_expected"),
-    "PTME-E": (6, 2, "point_measure_expected"),
-    "RMSR": (6, 2, "rmsr"),
-    "WMLE": (8, 2, ""),
+
+class ColumnFormat(NamedTuple):
+    """Width and decimals of a column in a file of fixed columns, and what we call it where it is a statistic of fit."""
+
+    width: int
+    decimals: int
+    statistic: str = ""
+
+
+# The expected correlation (PTME-E) and what stands after it are in the files of Winsteps 3.70 and later.
+FORMATS: dict[str, ColumnFormat] = {
+    "ENTRY": ColumnFormat(5, 0),
+    "MEASURE": ColumnFormat(8, 2),
+    "STATUS": ColumnFormat(3, 0),
+    "COUNT": ColumnFormat(8, 1, "n"),
+    "SCORE": ColumnFormat(9, 1, "score"),
+    "ERROR": ColumnFormat(7, 2),
+    "IN.MSQ": ColumnFormat(7, 2, "infit"),
+    "IN.ZSTD": ColumnFormat(7, 2, "infit_z"),
+    "OUT.MSQ": ColumnFormat(7, 2, "outfit"),
+    "OUT.ZSTD": ColumnFormat(7, 2, "outfit_z"),
+    "DISPLACE": ColumnFormat(7, 2),
+    "PTME": ColumnFormat(7, 2, "point_measure"),
+    "WEIGHT": ColumnFormat(7, 2),
+    "OBSMATCH": ColumnFormat(6, 1, "exact_match"),
+    "EXPMATCH": ColumnFormat(6, 1, "exact_match_expected"),
+    "PTME-E": ColumnFormat(6, 2, "point_measure_expected"),
+    "RMSR": ColumnFormat(6, 2, "rmsr"),
+    "WMLE": ColumnFormat(8, 2),
 }
+CODE_WIDTH = 2  # of a column of codes
 CODES = {"G": "0", "M": "R", "R": "."}  # of items: group, model (R: all items alike), recoding (none)
 
-ANCHORED, ESTIMATED, HIGHEST, LOWEST, NOTHING = 2, 1, 0, -1, -2
+ODD_SPACES = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")  # in a label, what would end a cell or a line
+
+# The column STATUS.
+ANCHORED = 2
+ESTIMATED = 1
+HIGHEST = 0
+LOWEST = -1
+NOTHING = -2
 ITEM_STATUS = {
     "anchored": ANCHORED,
     "all wrong": HIGHEST,  # the hardest: an extreme minimum of the item's score
@@ -73,13 +93,16 @@ def ifile(
     scale : Scale, optional
         How to report; that of the calibration by default.
     """
-    made = calibration_of(items)
-    own, more = {**made.item_columns(), "score": made.score}, fit or {}
-    status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in made.status], dtype=np.int64)
-    status = np.where(made.anchored, ANCHORED, status)
-    out = _file({**more, **own}, own["difficulty"], status, scale or made.scale)
-    out |= {name: np.full(made.n_items, code, dtype=object) for name, code in CODES.items()}
-    return {**out, "NAME": np.array(readable(made.labels), dtype=object)}
+    calibration = calibration_of(items)
+    columns = {**(fit or {}), **calibration.item_columns(), "score": calibration.score}
+    status = np.array([ITEM_STATUS.get(str(word), ESTIMATED) for word in calibration.status], dtype=np.int64)
+    status = np.where(calibration.anchored, ANCHORED, status)
+    codes = {name: np.full(calibration.n_items, code, dtype=object) for name, code in CODES.items()}
+    return {
+        **_file(columns, columns["difficulty"], status, scale or calibration.scale),
+        **codes,
+        "NAME": np.array(readable(calibration.labels), dtype=object),
+    }
 
 
 def pfile(persons: Columns, *, scale: Scale | None = None, wle: bool = True) -> Columns:
@@ -94,16 +117,20 @@ def pfile(persons: Columns, *, scale: Scale | None = None, wle: bool = True) -> 
     wle : bool
         Whether the abilities are Warm's estimates, which Winsteps repeats in the column WMLE.
     """
-    n, score, top = persons["n"], persons["score"], persons["extreme"] & (persons["score"] > 0)
-    status = np.select([n == 0, top, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
-    out = _file(persons, persons["ability"], status, scale or Scale(), wle)
-    return {**out, "NAME": np.array(readable(np.asarray(persons["person"])), dtype=object)}
+    score = persons["score"]
+    highest = persons["extreme"] & (score > 0)
+    status = np.select([persons["n"] == 0, highest, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
+    return {
+        **_file(persons, persons["ability"], status, scale or Scale(), wle),
+        "NAME": np.array(readable(np.asarray(persons["person"])), dtype=object),
+    }
 
 
 def _file(columns: Columns, logits: NDArray[Any], status: NDArray[Any], scale: Scale, wle: bool = False) -> Columns:
+    """All columns of `FORMATS`, those that are not known empty."""
     nothing = np.full(len(logits), np.nan)
     measure = np.where(np.isfinite(logits), scale.measure(logits), np.nan)
-    own = {
+    computed = {
         "ENTRY": np.arange(1, len(logits) + 1),
         "MEASURE": measure,
         "STATUS": status,
@@ -112,27 +139,43 @@ def _file(columns: Columns, logits: NDArray[Any], status: NDArray[Any], scale: S
         "WEIGHT": np.ones(len(logits)),
         "WMLE": measure if wle else nothing,
     }
-    return {
-        name: np.asarray(own[name] if name in own else columns.get(ours, nothing), dtype=float)
-        for name, (_, _, ours) in LAYOUT.items()
-    }
+    out: Columns = {}
+    for name, column_format in FORMATS.items():
+        values = computed.get(name)
+        if values is None:
+            values = columns.get(column_format.statistic, nothing)
+        out[name] = np.asarray(values, dtype=float)
+    return out
+
+
+class StructureRow(NamedTuple):
+    """A line of an SFILE=: the number of an item, a category as it is in the data, and the threshold below it."""
+
+    item: int
+    code: str
+    threshold: float
 
 
 def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
     """Thresholds as Winsteps' SFILE=, for anchoring as SAFILE= with ISGROUPS=0: the number of the item, the category as
     it is in the data, and the threshold below it less the item's measure in IFILE= (0 for the lowest category)."""
     check_option("style", style, STYLES)
-    scale, layout = scale or calibration.scale, calibration.layout
-    away = calibration.thresholds - calibration.difficulty[layout.item]
-    rows: list[tuple[int, str, float]] = []
-    for k, (first, count) in enumerate(zip(layout.first.tolist(), layout.max_score.tolist(), strict=True)):
-        if calibration.known[k]:
-            values = [0.0, *scale.width(away[first : first + count]).tolist()]
-            rows += [(k + 1, f"{calibration.codes[k, c]:g}", value) for c, value in enumerate(values)]
+    scale = scale or calibration.scale
+    layout = calibration.layout
+    offsets = scale.width(calibration.thresholds - calibration.difficulty[layout.item])
+    offsets_of_items = np.split(offsets, layout.first[1:])
+    rows: list[StructureRow] = []
+    for item in np.flatnonzero(calibration.known).tolist():
+        for category, threshold in enumerate([0.0, *offsets_of_items[item].tolist()]):
+            rows.append(StructureRow(item + 1, f"{calibration.codes[item, category]:g}", threshold))
     if style == "fixed":
-        head = ["; STRUCTURE-THRESHOLD MEASURE ANCHOR FILE", "; ACT CATEGORY  Rasch-Andrich threshold MEASURE"]
-        return "\n".join([*head, *(f"{item:>6}{code:>3}{value:>9.2f}" for item, code, value in rows)]) + "\n"
-    cells = [(str(item), code, f"{value:.4f}") for item, code, value in rows]
+        lines = [
+            "; STRUCTURE-THRESHOLD MEASURE ANCHOR FILE",
+            "; ACT CATEGORY  Rasch-Andrich threshold MEASURE",
+            *(f"{row.item:>6}{row.code:>3}{row.threshold:>9.2f}" for row in rows),
+        ]
+        return "\n".join(lines) + "\n"
+    cells = [(str(row.item), row.code, f"{row.threshold:.4f}") for row in rows]
     return _separated(["ITEM", "CATEGORY", "MEASURE"], cells, style)
 
 
@@ -147,21 +190,34 @@ def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "") -> s
 
 
 def _separated(names: list[str], rows: Sequence[Sequence[str]], style: str) -> str:
-    separator = "," if style == "csv" else "\t"
-    heads = [f'"{name}"' if style == "csv" else name for name in names]
+    separator = "\t"
+    heads = names
+    if style == "csv":
+        separator = ","
+        heads = [f'"{name}"' for name in names]
     return "\n".join(separator.join(row) for row in [heads, *rows]) + "\n"
 
 
 def _cells(name: str, values: NDArray[Any], style: str) -> list[str]:
+    """The cells of a column, as text."""
+    if name in FORMATS:
+        decimals = _decimals(name, style)
+        return [f"{x:.{decimals}f}" if math.isfinite(x) else "" for x in values.tolist()]
+    texts = [ODD_SPACES.sub(" ", str(value)) for value in values.tolist()]
+    if style == "fixed":
+        return texts
+    texts = [guarded(text) for text in texts]
+    if style == "csv":
+        return [_quoted(text) for text in texts]
+    return texts
+
+
+def _decimals(name: str, style: str) -> int:
     """Numbers with two decimals in fixed columns, as Winsteps has them, and four otherwise."""
-    if name in LAYOUT:
-        decimals = LAYOUT[name][1]
-        places = 4 if decimals == 2 and name != "WEIGHT" and style != "fixed" else decimals
-        return ["" if not math.isfinite(x) else f"{x:.{places}f}" for x in values.tolist()]
-    texts = [re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", str(value)) for value in values.tolist()]
-    if style != "fixed":
-        texts = [guarded(text) for text in texts]
-    return [_quoted(text) for text in texts] if style == "csv" else texts
+    decimals = FORMATS[name].decimals
+    if decimals == 2 and name != "WEIGHT" and style != "fixed":
+        return 4
+    return decimals
 
 
 def _quoted(text: str) -> str:
@@ -170,23 +226,34 @@ def _quoted(text: str) -> str:
 
 def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
     """Fixed columns; one that is too narrow for what it holds is made wider, so that no two run together."""
-    widths = {}
-    for name, texts in cells.items():
-        asked = LAYOUT[name][0] if name in LAYOUT else 2
-        widths[name] = max(asked, 1 + max(map(len, texts), default=0)) if name != "NAME" else 0
+    widths = {name: _width(name, texts) for name, texts in cells.items()}
 
-    def line(first: str, row: Mapping[str, str]) -> str:
+    def line(begin: str, row: Mapping[str, str]) -> str:
         fields = [row[name].rjust(width) if width else f" {row[name]}" for name, width in widths.items()]
-        return first + "".join(fields)
+        return begin + "".join(fields)
 
-    heads = {name: name[: max(width - 1, 5)] if width > 2 else name for name, width in widths.items()}
+    heads = {name: _cut(name, width) for name, width in widths.items()}
     heads["STATUS"] = "ST"
-
     lines = [f"; {title}".rstrip(), line(";", heads)]
-    for k, row in enumerate(zip(*cells.values(), strict=True)):
-        proper = columns["STATUS"][k] in (ESTIMATED, ANCHORED)
-        lines.append(line(" " if proper else ";", dict(zip(cells, row, strict=True))))
+    for status, row in zip(columns["STATUS"], zip(*cells.values(), strict=True), strict=True):
+        begin = " " if status in (ESTIMATED, ANCHORED) else ";"
+        lines.append(line(begin, dict(zip(cells, row, strict=True))))
     return "\n".join(lines) + "\n"
+
+
+def _width(name: str, texts: Sequence[str]) -> int:
+    """Of a fixed column: that of Winsteps, or of the longest cell and a space. 0 for the name, which ends the line."""
+    if name == "NAME":
+        return 0
+    width = FORMATS[name].width if name in FORMATS else CODE_WIDTH
+    return max(width, 1 + max(map(len, texts), default=0))
+
+
+def _cut(head: str, width: int) -> str:
+    """The head of a column, cut to what is seen of it; of the narrow columns of codes, and of the name, as it is."""
+    if width <= CODE_WIDTH:
+        return head
+    return head[: max(width - 1, 5)]
 
 
 PROGRAMS = ("catsim", "adaptivetesting", "jscat", "mirtcat")
@@ -202,36 +269,46 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
     Items without a difficulty are left out. The first three know right and wrong answers only.
     """
     check_option("program", program, PROGRAMS)
-    made = calibration_of(items)
-    chosen = np.flatnonzero(made.known)
-    names = readable(made.labels[chosen])
-    quoted = [_quoted(guarded(name)) for name in names]
-    if not made.layout.binary and program == "mirtcat":
-        return _for_mirt(made, chosen, quoted)
-    several = made.labels[made.layout.max_score > 1]
+    calibration = calibration_of(items)
+    known = np.flatnonzero(calibration.known)
+    names = readable(calibration.labels[known])
+    if program == "mirtcat" and not calibration.layout.binary:
+        return _partial_credit_for_mirt(calibration, known, names)
+    several = calibration.labels[calibration.layout.max_score > 1]
     if len(several):
         verb = "has" if len(several) == 1 else "have"
         raise BankError(f"{program} knows right and wrong answers only; {listed(several)} {verb} several thresholds.")
-    beta = made.difficulty[chosen].tolist()
+    difficulty = calibration.difficulty[known].tolist()
     if program == "jscat":
-        rows = [
-            {"id": name, "difficulty": b, "discrimination": 1, "guessing": 0, "slipping": 1}
-            for name, b in zip(names, beta, strict=True)
-        ]
-        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+        return _for_jscat(names, difficulty)
     heads = {"catsim": "item,a,b,c,d", "adaptivetesting": "ids,a,b,c,d", "mirtcat": "item,a1,d,g,u"}
     sign = -1 if program == "mirtcat" else 1
-    lines = [f"{name},1.0,{sign * b!r},0.0,1.0" for name, b in zip(quoted, beta, strict=True)]
+    lines = [f"{_csv_name(name)},1.0,{sign * b!r},0.0,1.0" for name, b in zip(names, difficulty, strict=True)]
     return "\n".join([heads[program], *lines]) + "\n"
 
 
-def _for_mirt(made: Calibration, chosen: Ints, quoted: list[str]) -> str:
-    width = made.layout.widest + 1
-    sums = made.layout.cumulated(made.thresholds)[chosen]
-    lines = [",".join(["item", "itemtype", "a1", *(f"ak{k}" for k in range(width)), *(f"d{k}" for k in range(width))])]
-    for name, row, highest in zip(quoted, sums, made.layout.max_score[chosen].tolist(), strict=True):
-        there = range(width)
-        ak = [str(k) if k <= highest else "NA" for k in there]
-        d = [repr(float(0.0 - row[k])) if k <= highest else "NA" for k in there]
-        lines.append(",".join([name, "gpcm", "1.0", *ak, *d]))
+def _csv_name(name: str) -> str:
+    return _quoted(guarded(name))
+
+
+def _for_jscat(names: Sequence[str], difficulty: Sequence[float]) -> str:
+    stimuli = [
+        {"id": name, "difficulty": b, "discrimination": 1, "guessing": 0, "slipping": 1}
+        for name, b in zip(names, difficulty, strict=True)
+    ]
+    return json.dumps(stimuli, ensure_ascii=False, indent=1) + "\n"
+
+
+def _partial_credit_for_mirt(calibration: Calibration, items: Ints, names: Sequence[str]) -> str:
+    """Slopes ak (0, 1, 2, ...) and intercepts d (minus the sums of thresholds) for each category; NA beyond the highest
+    one of an item."""
+    layout = calibration.layout
+    categories = range(layout.widest + 1)
+    sums = layout.cumulated(calibration.thresholds)[items]
+    heads = ["item", "itemtype", "a1", *(f"ak{k}" for k in categories), *(f"d{k}" for k in categories)]
+    lines = [",".join(heads)]
+    for name, sums_of_item, max_score in zip(names, sums, layout.max_score[items].tolist(), strict=True):
+        slopes = [str(k) if k <= max_score else "NA" for k in categories]
+        intercepts = [repr(float(0.0 - sums_of_item[k])) if k <= max_score else "NA" for k in categories]
+        lines.append(",".join([_csv_name(name), "gpcm", "1.0", *slopes, *intercepts]))
     return "\n".join(lines) + "\n"

@@ -1,4 +1,8 @@
-"""The calibration in a folder of results, for `export` and anchors; results that were changed since are refused."""
+"""The calibration in a folder of results, for `export` and anchors; results that were changed since are refused.
+
+`fit -o DIR` writes a record, `fit.json`, and tables as CSV. They are read back as text and checked column by column: a
+spreadsheet may have saved them with other numbers, dates for labels, or fewer rows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ import polars as pl
 
 from spectral_irt.analysis.folder import PROGRAM, RECORD
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.export import LAYOUT
+from spectral_irt.bank.export import FORMATS
 from spectral_irt.calibration import LOGITS, Calibration, Floats, Scale
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError, ReadError
@@ -34,7 +38,7 @@ WHOLE = {"n", "n_correct", "max_score"}
 SCALE_FIELDS = tuple(field.name for field in fields(Scale))  # beside them the record says how the scale was asked for
 LARGEST = 2.0**53  # beyond, not every whole number is a float
 NUMBERS = {"difficulty", "ability", "threshold", "se", "score", "displacement", *WHOLE}
-NUMBERS |= {statistic for _, _, statistic in LAYOUT.values()}
+NUMBERS |= {column.statistic for column in FORMATS.values()}
 
 
 def calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
@@ -53,7 +57,9 @@ def calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
         tables = {name: _table(folder / f"{name}.csv", name) for name in NEEDED if f"{name}.csv" in record["outputs"]}
         calibration = _of_tables(record, tables)
     except (OSError, RecursionError, _EditedError, pl.exceptions.PolarsError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else in_short(error)
+        reason = in_short(error)
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply"
         raise ReadError(
             f"{str(folder)!r} does not hold the results of a fit as it wrote them ({printable(reason)}); fit "
             "again with -o."

@@ -80,7 +80,7 @@ def score(
     check_option("ability", ability, REPORTS)
     if population is not None and ability not in PRIORS:
         raise OptionError(f"`ability` is {ability!r}, which has no population; leave out `population`.")
-    responses = bank._read(responses)
+    responses = bank._as_responses(responses)
     if not responses.n_responses:
         raise BankError(f"{responses.source}: there is no answer in it, so nobody can be scored.")
     aligned = bank._align(responses, ignore_unknown)

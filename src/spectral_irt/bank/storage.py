@@ -4,9 +4,14 @@ Tables have a piece of their checksum in their name, so a new bank never overwri
 `bank.json` is put in place last, in one step: the folder always holds the old bank, whole, or the new one. One writer
 at a time replaces a bank, and only the bank that it had read; the lock of a process that dies is free. Of the bank that
 an update has replaced the tables stay, and its `bank.json` as `bank.<checksum>.json`, which the new one names: so that
-it can be undone, once. `items` has a
-row for every item, `categories` one for every category of every item (with the threshold below it, which the lowest
-does not have), `information` the lower half of the information matrix of all thresholds, or of its blocks.
+it can be undone, once.
+
+`items` has a row for every item, `categories` one for every category of every item (with the threshold below it, which
+the lowest does not have), `information` the lower half of the information matrix of all thresholds, or of its blocks.
+Everything else is in `bank.json`, with a checksum of itself.
+
+`Bank.save`, `Bank.load`, `Bank.undo` and the commands on banks call this; `checks.py` says whether what was read makes
+sense.
 """
 
 from __future__ import annotations
@@ -65,7 +70,9 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 MAY_BE_EMPTY = ("difficulty", "se", "code", "threshold", "prior_mean")
 OF_THRESHOLDS = ("threshold", "se", "information", "prior_mean", "prior_gradient")  # empty in the lowest category
-OURS = re.compile(rf"(({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|bank\.[0-9a-f]{{12}}\.json|\.[0-9a-f-]+\.partial)")
+BANK_FILE = re.compile(
+    rf"(({'|'.join(TABLES)})\.[0-9a-f]{{12}}\.parquet|bank\.[0-9a-f]{{12}}\.json|\.[0-9a-f-]+\.partial)"
+)
 
 
 def encoded(labels: Labels) -> list[str]:
@@ -81,19 +88,28 @@ def encoded(labels: Labels) -> list[str]:
 
 def record_of(bank: Bank) -> dict[str, Any]:
     """All of the bank that is not in tables, in JSON's own types."""
-    source, kept = bank.calibration.provenance, bank.evidence
+    calibration = bank.calibration
+    provenance = calibration.provenance
+    evidence = bank.evidence
+    population = None
+    if bank.population is not None:
+        population = asdict(bank.population)
     record = {
-        "package_version": source.version,
-        "estimator": source.estimator,
-        "settings": dict(source.settings),
+        "package_version": provenance.version,
+        "estimator": provenance.estimator,
+        "settings": dict(provenance.settings),
         "model": {
-            "name": bank.calibration.model,
-            "likelihood": bank.calibration.likelihood,
-            "scale_of_item": bank.calibration.scale_of_item,
+            "name": calibration.model,
+            "likelihood": calibration.likelihood,
+            "scale_of_item": calibration.scale_of_item,
         },
         "scale": asdict(bank.scale),
-        "prior": {"precision": kept.prior_precision, "offsets": kept.offset_precision, "fixed": kept.fixed_prior},
-        "population": None if bank.population is None else asdict(bank.population),
+        "prior": {
+            "precision": evidence.prior_precision,
+            "offsets": evidence.offset_precision,
+            "fixed": evidence.fixed_prior,
+        },
+        "population": population,
         "forms": [{"name": form.name, "items": list(form.items)} for form in bank.forms],
         "counts": {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())},
         "data": [asdict(data) for data in bank.data],
@@ -103,78 +119,128 @@ def record_of(bank: Bank) -> dict[str, Any]:
 
 
 def tables_of(bank: Bank) -> dict[str, pl.DataFrame]:
-    made, kept, layout = bank.calibration, bank.evidence, bank.calibration.layout
-    item = np.repeat(np.arange(made.n_items), layout.max_score + 1)
-    category = np.arange(len(item)) - (layout.first + np.arange(made.n_items))[item]
-    values = (made.thresholds, made.threshold_se, kept.information, kept.prior_mean, kept.prior_gradient)
-    of_thresholds = {name: np.full(len(item), np.nan) for name in OF_THRESHOLDS}
-    for column, each in zip(of_thresholds.values(), values, strict=True):
-        column[category > 0] = each
-    tables: dict[str, dict[str, Any]] = {
-        "items": {
-            "item": readable(made.labels),
-            "label": encoded(made.labels),
-            "difficulty": made.difficulty,
-            "se": made.se,
-            "status": [str(word) for word in made.status],
-            "n": made.n,
-            "score": made.score,
-            "information": made.item_information,
-            "anchored": made.anchored,
-            "link_group": kept.link_group,
-        },
-        "categories": {
-            "item": item,
-            "category": category,
-            "code": made.codes[item, category],
-            "n": np.nan_to_num(made.category_n[item, category]).astype(np.int64),
-            **of_thresholds,
-        },
-    }
-    matrix = kept.matrix if kept.blocks is None else block_diagonal(layout, kept.blocks)
-    if matrix is not None:  # its lower half, without zeros
-        row, column = matrix.nonzero()
-        lower = row >= column
-        row, column = row[lower], column[lower]
-        tables["information"] = {"row": row, "column": column, "value": np.asarray(matrix[row, column])}
+    """All arrays of the bank, in tables with the columns and types of `TABLES`."""
+    columns = {"items": _item_columns(bank), "categories": _category_columns(bank)}
+    information = _information_columns(bank)
+    if information is not None:
+        columns["information"] = information
+    return {name: _frame(name, columns[name]) for name in columns}
+
+
+def _frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {column: pl.Series(columns[column], dtype=kind, nan_to_null=True) for column, kind in TABLES[name].items()}
+    )
+
+
+def _item_columns(bank: Bank) -> dict[str, Any]:
+    calibration = bank.calibration
     return {
-        name: pl.DataFrame(
-            {column: pl.Series(columns[column], dtype=kind, nan_to_null=True) for column, kind in TABLES[name].items()}
-        )
-        for name, columns in tables.items()
+        "item": readable(calibration.labels),
+        "label": encoded(calibration.labels),
+        "difficulty": calibration.difficulty,
+        "se": calibration.se,
+        "status": [str(word) for word in calibration.status],
+        "n": calibration.n,
+        "score": calibration.score,
+        "information": calibration.item_information,
+        "anchored": calibration.anchored,
+        "link_group": bank.evidence.link_group,
     }
 
 
-def _information(entries: pl.DataFrame, layout: Thresholds) -> tuple[Floats | None, Floats | None]:
+def _category_columns(bank: Bank) -> dict[str, Any]:
+    """A row for each category of each item, with the threshold below it; the lowest category has none."""
+    calibration = bank.calibration
+    evidence = bank.evidence
+    layout = calibration.layout
+    item = np.repeat(np.arange(calibration.n_items), layout.max_score + 1)
+    first_row = layout.first + np.arange(calibration.n_items)  # of each item
+    category = np.arange(len(item)) - first_row[item]
+
+    def of_threshold(values: Floats) -> Floats:
+        column = np.full(len(item), np.nan)
+        column[category > 0] = values
+        return column
+
+    return {
+        "item": item,
+        "category": category,
+        "code": calibration.codes[item, category],
+        "n": np.nan_to_num(calibration.category_n[item, category]).astype(np.int64),
+        "threshold": of_threshold(calibration.thresholds),
+        "se": of_threshold(calibration.threshold_se),
+        "information": of_threshold(evidence.information),
+        "prior_mean": of_threshold(evidence.prior_mean),
+        "prior_gradient": of_threshold(evidence.prior_gradient),
+    }
+
+
+def _information_columns(bank: Bank) -> dict[str, Any] | None:
+    """The lower half of the information matrix, or of its blocks, without zeros; None where neither is kept."""
+    evidence = bank.evidence
+    matrix = evidence.matrix
+    if evidence.blocks is not None:
+        matrix = block_diagonal(bank.calibration.layout, evidence.blocks)
+    if matrix is None:
+        return None
+    row, column = matrix.nonzero()
+    is_lower = row >= column
+    row = row[is_lower]
+    column = column[is_lower]
+    return {"row": row, "column": column, "value": np.asarray(matrix[row, column])}
+
+
+class InformationRead(NamedTuple):
+    """The information matrix of a bank, or the items' blocks of it, or neither."""
+
+    matrix: Floats | None = None
+    blocks: Floats | None = None
+
+
+def _information(tables: Mapping[str, pl.DataFrame], layout: Thresholds) -> InformationRead:
     """The information matrix; or the items' blocks of it, where there is nothing between items."""
-    row, column, value = (entries[name].to_numpy() for name in ("row", "column", "value"))
+    if "information" not in tables:
+        return InformationRead()
+    row, column, value = (tables["information"][name].to_numpy() for name in ("row", "column", "value"))
     if not layout.binary and (layout.item[row] == layout.item[column]).all():
         blocks = np.zeros((layout.n_items, layout.widest, layout.widest))
-        item, one, other = layout.item[row], layout.level[row] - 1, layout.level[column] - 1
-        blocks[item, one, other] = blocks[item, other, one] = value
-        return None, blocks
+        item = layout.item[row]
+        level = layout.level[row] - 1
+        other_level = layout.level[column] - 1
+        blocks[item, level, other_level] = value
+        blocks[item, other_level, level] = value
+        check_information(blocks)
+        return InformationRead(blocks=blocks)
     matrix = np.zeros((layout.n_entries, layout.n_entries))
-    matrix[row, column] = matrix[column, row] = value
-    return matrix, None
+    matrix[row, column] = value
+    matrix[column, row] = value
+    check_information(matrix)
+    return InformationRead(matrix=matrix)
 
 
 def model_fields(record: Mapping[str, Any], n_items: int) -> dict[str, Any]:
     """The fields of a calibration about its model. A bank without them was made before there were any: its estimator
     tells, and of a rating scale with `groups`, which it did not keep, every threshold counts as free."""
-    known = record.get("model")
-    if known is not None:
-        scale = known["scale_of_item"]
-        if scale is not None and len(scale) != n_items:
+    recorded = record.get("model")
+    if recorded is None:
+        return _model_of_estimator(record["estimator"], record["settings"])
+    scale_of_item = recorded["scale_of_item"]
+    if scale_of_item is not None:
+        if len(scale_of_item) != n_items:
             raise ValueError("the rating scales are not those of the items")
-        return {
-            "model": str(known["name"]),
-            "likelihood": str(known["likelihood"]),
-            "scale_of_item": None if scale is None else np.array(scale, dtype=np.int64),
-        }
-    estimator = record["estimator"]
-    likelihood = MARGINAL if estimator_name(estimator) == "mml" else CONDITIONAL
-    one_scale = model_name(estimator) == RATING_SCALE and record["settings"].get("groups") is None
-    return {"model": RATING_SCALE if one_scale else "", "likelihood": likelihood}
+        scale_of_item = np.array(scale_of_item, dtype=np.int64)
+    return {"model": str(recorded["name"]), "likelihood": str(recorded["likelihood"]), "scale_of_item": scale_of_item}
+
+
+def _model_of_estimator(estimator: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    model = ""
+    if model_name(estimator) == RATING_SCALE and settings.get("groups") is None:
+        model = RATING_SCALE
+    likelihood = CONDITIONAL
+    if estimator_name(estimator) == "mml":
+        likelihood = MARGINAL
+    return {"model": model, "likelihood": likelihood}
 
 
 def layout_of(tables: Mapping[str, pl.DataFrame]) -> Thresholds:
@@ -182,17 +248,27 @@ def layout_of(tables: Mapping[str, pl.DataFrame]) -> Thresholds:
     if not {"items", "categories"} <= set(tables) <= set(TABLES):
         raise SenselessBank(f"tables of other names than a bank's ({listed(tables)})")
     for name, table in tables.items():
-        full = table.filter(table["category"] > 0) if name == "categories" else table
-        empty = [column for column in TABLES[name] if column not in MAY_BE_EMPTY and full[column].null_count()]
-        if dict(sorted(table.schema.items())) != dict(sorted(TABLES[name].items())) or empty:
-            raise SenselessBank(f"a table {name!r} that is not as it should be")
-    item, n_items = tables["categories"]["item"].to_numpy(), len(tables["items"])
+        _check_columns(name, table)
+    n_items = len(tables["items"])
+    item = tables["categories"]["item"].to_numpy()
     if len(item) and not 0 <= item.min() <= item.max() < n_items:
         raise SenselessBank("categories of items that it does not have")
-    number_of = np.bincount(item, minlength=n_items)
-    if (number_of < 2).any():
+    n_categories = np.bincount(item, minlength=n_items)
+    if (n_categories < 2).any():
         raise SenselessBank("an item with fewer than two categories")
-    return Thresholds.ones(n_items) if (number_of == 2).all() else Thresholds(number_of.astype(np.int64) - 1)
+    if (n_categories == 2).all():
+        return Thresholds.ones(n_items)
+    return Thresholds(n_categories.astype(np.int64) - 1)
+
+
+def _check_columns(name: str, table: pl.DataFrame) -> None:
+    """An error where a table has other columns or types than it should, or empty cells where there may be none."""
+    filled = table
+    if name == "categories":
+        filled = table.filter(table["category"] > 0)  # in the lowest category all about thresholds is empty
+    has_empty = any(filled[column].null_count() for column in TABLES[name] if column not in MAY_BE_EMPTY)
+    if dict(sorted(table.schema.items())) != dict(sorted(TABLES[name].items())) or has_empty:
+        raise SenselessBank(f"a table {name!r} that is not as it should be")
 
 
 def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
@@ -200,52 +276,75 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
     makes sense is checked here."""
     layout = layout_of(tables)
     check_bank(record, tables, layout)
-    people = record["population"]
-    matrix, blocks = _information(tables["information"], layout) if "information" in tables else (None, None)
-    for information in (matrix, blocks):
-        if information is not None:
-            check_information(information)
-    items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
-    rows = {name: tables["categories"][name].to_numpy() for name in TABLES["categories"]}
-    codes, number = (np.full((layout.n_items, layout.widest + 1), np.nan) for _ in range(2))
-    codes[rows["item"], rows["category"]], number[rows["item"], rows["category"]] = rows["code"], rows["n"]
-    per_threshold = {name: rows[name][rows["category"] > 0].astype(float) for name in OF_THRESHOLDS}
-    status = np.array(tables["items"]["status"].to_list(), dtype=object)
-    anchored, se = items["anchored"], items["se"].astype(float)
+    population = None
+    if record["population"] is not None:
+        population = Population(**record["population"])
     return Bank(
-        calibration=Calibration(
-            labels=label_array([json.loads(text) for text in tables["items"]["label"]]),
-            thresholds=per_threshold["threshold"],
-            threshold_se=per_threshold["se"],
-            layout=layout,
-            location_se=None if layout.binary else se,
-            category_n=number,
-            codes=codes,
-            status=status,
-            n=items["n"],
-            score=items["score"],
-            item_information=items["information"],
-            scale=Scale(**{name: float(value) for name, value in record["scale"].items()}),
-            findings=tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"]),
-            provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
-            further={"anchored": anchored} if anchored.any() else {},
-            **model_fields(record, layout.n_items),
-        ),
-        evidence=Evidence(
-            per_threshold["information"],
-            per_threshold["prior_mean"],
-            per_threshold["prior_gradient"],
-            items["link_group"],
-            prior_precision=float(record["prior"]["precision"]),
-            offset_precision=float(record["prior"]["offsets"]),
-            fixed_prior=bool(record["prior"].get("fixed", False)),  # a bank of before says nothing of it
-            matrix=matrix,
-            blocks=blocks,
-        ),
+        evidence=_evidence_of(record, tables, layout),
+        calibration=_calibration_of(record, tables, layout),
         data=tuple(DataSet(**data) for data in record["data"]),
-        population=None if people is None else Population(**people),
+        population=population,
         forms=_forms(record),
         origin=origin,
+    )
+
+
+def _threshold_columns(tables: Mapping[str, pl.DataFrame]) -> dict[str, Floats]:
+    """What a bank has for each threshold: the rows of all categories but the lowest."""
+    categories = tables["categories"]
+    rows = categories.filter(categories["category"] > 0)
+    return {name: rows[name].to_numpy().astype(float) for name in OF_THRESHOLDS}
+
+
+def _calibration_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], layout: Thresholds) -> Calibration:
+    items = {name: tables["items"][name].to_numpy() for name in TABLES["items"]}
+    categories = {name: tables["categories"][name].to_numpy() for name in ("item", "category", "code", "n")}
+    cell = (categories["item"], categories["category"])
+    codes = np.full((layout.n_items, layout.widest + 1), np.nan)
+    codes[cell] = categories["code"]
+    category_n = np.full(codes.shape, np.nan)
+    category_n[cell] = categories["n"]
+    of_threshold = _threshold_columns(tables)
+    location_se = None
+    if not layout.binary:
+        location_se = items["se"].astype(float)
+    further = {}
+    if items["anchored"].any():
+        further["anchored"] = items["anchored"]
+    return Calibration(
+        labels=label_array([json.loads(text) for text in tables["items"]["label"]]),
+        thresholds=of_threshold["threshold"],
+        threshold_se=of_threshold["se"],
+        layout=layout,
+        location_se=location_se,
+        category_n=category_n,
+        codes=codes,
+        status=np.array(tables["items"]["status"].to_list(), dtype=object),
+        n=items["n"],
+        score=items["score"],
+        item_information=items["information"],
+        scale=Scale(**{name: float(value) for name, value in record["scale"].items()}),
+        findings=tuple(Finding(**{**finding, "items": tuple(finding["items"])}) for finding in record["findings"]),
+        provenance=Provenance(record["estimator"], record["settings"], version=record["package_version"]),
+        further=further,
+        **model_fields(record, layout.n_items),
+    )
+
+
+def _evidence_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], layout: Thresholds) -> Evidence:
+    of_threshold = _threshold_columns(tables)
+    information = _information(tables, layout)
+    prior = record["prior"]
+    return Evidence(
+        information=of_threshold["information"],
+        prior_mean=of_threshold["prior_mean"],
+        prior_gradient=of_threshold["prior_gradient"],
+        link_group=tables["items"]["link_group"].to_numpy(),
+        prior_precision=float(prior["precision"]),
+        offset_precision=float(prior["offsets"]),
+        fixed_prior=bool(prior.get("fixed", False)),  # banks of version 0.1 do not record it
+        matrix=information.matrix,
+        blocks=information.blocks,
     )
 
 
@@ -259,42 +358,57 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     target = Path(folder)
     refuse_addresses([target])
     remove_leftovers(target)
-    new = not is_bank(target)
-    tables: dict[str, bytes] = {}
-    for name, frame in tables_of(bank).items():
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer)
-        tables[name] = buffer.getvalue()
-    entries = {
-        name: {"file": f"{name}.{_sha(each)[:12]}.parquet", "sha256": _sha(each)} for name, each in tables.items()
-    }
-    record = {"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": entries}
-    contents = {entries[name]["file"]: content for name, content in tables.items()}
-    missing = [path for path in (target, *target.parents) if not path.exists()]
+    is_new = not is_bank(target)
+    files = _Files.of(bank)
+    made_folders = [path for path in (target, *target.parents) if not path.exists()]
     try:
         target.mkdir(parents=True, exist_ok=True)
         with locked(target, tell=tell), uninterrupted():
-            if new and is_bank(target):
+            if is_new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
+            record = files.record
             replaced = None
             if bank.origin is not None and bank.origin[0] == str(target.resolve()):
                 _check_not_stale(bank.origin[1], target)
                 replaced = Replaced.by_load(target, record["data"])
-            manifest, seal = _sealed(record if replaced is None else {**record, "previous": replaced.entry})
-            _replace(target, contents, manifest, replaced)
+            if replaced is not None:
+                record = {**record, "previous": replaced.entry}
+            manifest = _sealed(record)
+            _replace(target, files.tables, manifest.content, replaced)
             written.append(target)
     except BaseException as error:
-        for path in missing:
+        for path in made_folders:
             with suppress(OSError):
                 path.rmdir()
         if not isinstance(error, OSError) or isinstance(error, OutputError):
             raise
-        raise OutputError(
-            f"the bank {str(target)!r} cannot be written: {error.strerror or error}. "
-            f"{'Nothing was written.' if new else 'The bank that was there is unchanged.'}"
-        ) from error
-    object.__setattr__(bank, "origin", (str(target.resolve()), seal))
+        state = "Nothing was written." if is_new else "The bank that was there is unchanged."
+        raise OutputError(f"the bank {str(target)!r} cannot be written: {error.strerror or error}. {state}") from error
+    # The one write into a frozen bank: `save` keeps what `origin` says true, and the bank may be saved again.
+    object.__setattr__(bank, "origin", (str(target.resolve()), manifest.seal))
     return target
+
+
+class _Files(NamedTuple):
+    """A bank as files: tables by file name, and the record without its checksum."""
+
+    tables: dict[str, bytes]
+    record: dict[str, Any]
+
+    @classmethod
+    def of(cls, bank: Bank) -> _Files:
+        tables: dict[str, bytes] = {}
+        entries: dict[str, dict[str, str]] = {}
+        for name, frame in tables_of(bank).items():
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer)
+            content = buffer.getvalue()
+            checksum = _sha(content)
+            file = f"{name}.{checksum[:12]}.parquet"
+            tables[file] = content
+            entries[name] = {"file": file, "sha256": checksum}
+        record = {"kind": KIND, "format_version": VERSION, **record_of(bank), "tables": entries}
+        return cls(tables, record)
 
 
 def is_bank(target: Path) -> bool:
@@ -304,14 +418,14 @@ def is_bank(target: Path) -> bool:
         return False
     if not target.is_dir():
         raise OutputError(f"{str(target)!r} is a file, not a folder; choose another place. Nothing was written.")
-    present = sorted(path.name for path in target.iterdir() if path.name != LOCK and not OURS.fullmatch(path.name))
+    present = sorted(path.name for path in target.iterdir() if path.name != LOCK and not BANK_FILE.fullmatch(path.name))
     if not present:
         return False
     try:
-        ours = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["kind"] == KIND
+        has_bank = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["kind"] == KIND
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        ours = False
-    if not ours:
+        has_bank = False
+    if not has_bank:
         raise OutputError(
             f"{str(target)!r} is a folder with other files ({listed(present)}), not a bank; choose another place. "
             "Nothing was written."
@@ -343,10 +457,12 @@ class Replaced(NamedTuple):
             manifest = (target / MANIFEST).read_bytes()
             record = json.loads(manifest)
             tables = tuple(entry["file"] for entry in record["tables"].values())
-            loaded = len(record["data"]) < len(data) and record["data"] == data[: len(record["data"])]
+            is_earlier = len(record["data"]) < len(data) and record["data"] == data[: len(record["data"])]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        return cls(manifest, tables) if loaded and all((target / name).is_file() for name in tables) else None
+        if not is_earlier or not all((target / name).is_file() for name in tables):
+            return None
+        return cls(manifest, tables)
 
     @property
     def entry(self) -> dict[str, str]:
@@ -358,13 +474,16 @@ class Replaced(NamedTuple):
 def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, replaced: Replaced | None) -> None:
     """New tables beside the old ones; the manifest changes in one step, and then the old tables go, but for those of
     the bank that was `replaced`, with what a writer left who was killed: whoever holds the lock is the only one."""
-    needed = {path.name for path in target.iterdir()}
-    kept = {} if replaced is None else {replaced.entry["file"]: replaced.manifest}
+    needed = {path.name for path in target.iterdir()}  # all of it, if writing fails
+    needed_after = {*files}
     try:
-        for name, content in {**files, **kept}.items():
+        for name, content in files.items():
             _put(target / name, content)
+        if replaced is not None:
+            _put(target / replaced.entry["file"], replaced.manifest)
+            needed_after |= {replaced.entry["file"], *replaced.tables}
         _put(target / MANIFEST, manifest)
-        needed = {*files, *kept, *(() if replaced is None else replaced.tables)}
+        needed = needed_after
     finally:
         _remove_others(target, needed)
 
@@ -372,7 +491,7 @@ def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, replaced
 def _remove_others(target: Path, needed: Collection[str]) -> None:
     """Of the files that banks have, those that are not needed."""
     for path in list(target.iterdir()):
-        if OURS.fullmatch(path.name) and path.name not in needed:
+        if BANK_FILE.fullmatch(path.name) and path.name not in needed:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -407,9 +526,9 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
         manifest = path.read_bytes()
         if _sha(manifest) != record["previous"]["sha256"]:
             raise _damaged(path)
-        earlier_record, earlier_seal = _checked_record(target, path)
+        earlier = _checked_record(target, path)
         try:
-            earlier = _opened(target, earlier_record, earlier_seal)
+            bank = _opened(target, earlier.record, earlier.seal)
         except FileNotFoundError as error:
             raise _incomplete(target, error) from error
         try:
@@ -418,9 +537,9 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
             raise OutputError(
                 f"the bank {str(target)!r} cannot be written: {error.strerror or error}. It is unchanged."
             ) from error
-        _remove_others(target, [entry["file"] for entry in earlier_record["tables"].values()])
+        _remove_others(target, [entry["file"] for entry in earlier.record["tables"].values()])
         written.append(target)
-    return Undone(current, earlier)
+    return Undone(current, bank)
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -448,10 +567,18 @@ def _sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The record as JSON with a checksum of everything else in it, and that. ASCII only: labels survive any editor."""
+class Manifest(NamedTuple):
+    """The content of a `bank.json`, and its checksum of everything else in it: the seal of the bank."""
+
+    content: bytes
+    seal: str
+
+
+def _sealed(record: Mapping[str, Any]) -> Manifest:
+    """The record as JSON with its seal. ASCII only: labels survive any editor."""
     seal = _sha(json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii"))
-    return (json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n").encode("ascii"), seal
+    content = json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n"
+    return Manifest(content.encode("ascii"), seal)
 
 
 @contextmanager
@@ -501,7 +628,7 @@ def load(folder: str | Path) -> Bank:
         try:
             return _opened(place, record, seal)
         except FileNotFoundError as error:
-            if k == TRIES - 1 or _manifest(place)[1] == seal:
+            if k == TRIES - 1 or _manifest(place).seal == seal:
                 raise _incomplete(place, error) from error
             # otherwise it has been replaced between two looks: look again
     raise AssertionError
@@ -535,8 +662,15 @@ def _incomplete(place: Path, error: FileNotFoundError) -> BankError:
     )
 
 
-def _manifest(place: Path) -> tuple[dict[str, Any], str]:
-    """What `bank.json` says, checked, and its checksum."""
+class SealedRecord(NamedTuple):
+    """What a manifest says, checked, and its seal."""
+
+    record: dict[str, Any]
+    seal: str
+
+
+def _manifest(place: Path) -> SealedRecord:
+    """What `bank.json` says, and its seal."""
     if not os.path.exists(place):
         raise BankError(f"there is no bank at {str(place)!r}; check the path.")
     path = place / MANIFEST
@@ -547,8 +681,8 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
     return _checked_record(place, path)
 
 
-def _checked_record(place: Path, path: Path) -> tuple[dict[str, Any], str]:
-    """What this manifest of the bank says, and its checksum."""
+def _checked_record(place: Path, path: Path) -> SealedRecord:
+    """What this manifest of the bank says, and its seal."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -566,11 +700,11 @@ def _checked_record(place: Path, path: Path) -> tuple[dict[str, Any], str]:
         )
     seal = record.pop("sha256", None)
     try:
-        if seal != _sealed(record)[1]:
+        if seal != _sealed(record).seal:
             raise _damaged(path)
     except (ValueError, RecursionError) as error:  # NaN, which JSON does not have
         raise _damaged(path) from error
-    return record, seal
+    return SealedRecord(record, seal)
 
 
 def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:

@@ -81,7 +81,7 @@ def update(bank: Bank, responses: Any, *, repeats: str = "error", threads: int |
 def update_with_drift(bank: Bank, responses: Any, *, repeats: str = "error", threads: int | None = None) -> BankUpdate:
     """The bank after these responses, and how far they put its items from where it had them; see `update`."""
     check_option("repeats", repeats, REPEATS)
-    responses = bank._read(responses)
+    responses = bank._as_responses(responses)
     dataset = DataSet.of(responses, "update")
     earlier = dataset.in_bank(bank)
     if earlier is not None and repeats == "skip":

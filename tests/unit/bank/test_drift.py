@@ -156,7 +156,7 @@ def any_drift(rng, *, bank_people, new_people, number, categories=2, missing=0.0
     bank = bank_from(simulated(rng, bank_people, thresholds, missing), categories)
     moved = [own + by if k == 0 else own for k, own in enumerate(thresholds)]
     table = simulated(rng, new_people, moved, missing)
-    answers = bank._align(bank._read(table))
+    answers = bank._align(bank._as_responses(table))
     found = drift(bank, answers, screen=True)
     named = set(found.item[found.drifted].tolist())
     return bool(named - {0} if by else named), 0 in named
