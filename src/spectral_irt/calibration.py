@@ -142,6 +142,8 @@ class Calibration:
         difficulty was given, not estimated.
     n, score, item_information : arrays
         How many people answered each item, the sum of their answers, and what these tell about it.
+    codes_high : float array, optional
+        Where categories were merged: the highest code of each, of which `codes` has the lowest.
     threshold_covariance, location_covariance : float arrays, optional
         Of the thresholds, for up to 25 of them, and of the difficulties, which are their means; the estimator, and an
         `Analysis` made by it, has those of up to 2,000.
@@ -188,6 +190,7 @@ class Calibration:
     location_se: Floats | None = None
     category_n: Floats = None  # type: ignore[assignment]
     codes: Floats = None  # type: ignore[assignment]
+    codes_high: Floats | None = None
     threshold_covariance: Floats | None = None
     threshold_information: Floats | None = None
     threshold_score: Floats | None = None
@@ -309,11 +312,14 @@ class Calibration:
         """Whether categories were coded otherwise than 0, 1, ..., so that sums of codes differ from scores."""
         if self.codes is None:
             return False
+        if self.codes_high is not None:
+            return True
         return not counted_from_zero(self.codes[self.known], self.layout.max_score[self.known])
 
     def code_sums(self, place: Ints) -> CodeSums | None:
         """The sums of codes of every score on the items at these positions; None where a code is not known."""
-        return code_sums(self.codes[place], self.layout.max_score[place])
+        high = None if self.codes_high is None else self.codes_high[place]
+        return code_sums(self.codes[place], self.layout.max_score[place], high)
 
     def code_columns(self, forms: Sequence[Ints]) -> Columns:
         """`code_sum` (and `code_sum_high`) of every score on each form, one after the other; nothing where sums of

@@ -16,6 +16,7 @@ from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
+from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.data.booklets import blanks_by_item
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 
 
-class Analysis(AnalysisOfRatings):
+class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once. Answers may be right and
@@ -481,7 +482,7 @@ class Analysis(AnalysisOfRatings):
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
-        found = [*self.calibration.findings, *parts.notes]
+        found = [*self.ledger_findings, *self.calibration.findings, *parts.notes]
         if self._form is not None or (parts.scores and not self.facets):  # beside raters a score stands for nothing
             found += self._booklets().findings(self.responses)
         if parts.scores and not self.facets:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from spectral_irt import __version__
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.ledger import MOVES_FILE, ledger_text
 from spectral_irt.analysis.people import rows_of, with_measures
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
@@ -242,6 +243,8 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
             "items_anchored": int(calibration.anchored.sum()),
         },
         "data_digest": digest,
+        "moves": [move.to_dict() for move in study.moves],
+        "first_digest": study.first_digest or None,
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,
@@ -408,14 +411,24 @@ def write_results(
         raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
     tables, record = study.tables(parts, every=every or is_workbook(folder)), study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
+    if study.moves and not is_workbook(folder):
+        targets.insert(-1, folder / MOVES_FILE)
     done: list[Path] = []
     with all_or_nothing(targets, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             said = {**record, "outputs": [path.name for path in (*done, target)]}
             with naming(target):
-                write_result(draft, target, tables, said)
+                if target.name == MOVES_FILE:
+                    write_ledger(study, draft)
+                else:
+                    write_result(draft, target, tables, said)
             done += [target] if draft.exists() else []
     return done
+
+
+def write_ledger(study: Analysis, draft: Path) -> None:
+    """The moves of an analysis as a file that does them again."""
+    draft.write_text(ledger_text(study.moves, study.first_digest), encoding="utf-8", newline="\n")
 
 
 def write_result(

@@ -259,6 +259,10 @@ class AnalysisOfPeople:
             return {}
         codes = np.where(self.calibration.known[:, None], self.calibration.codes, np.nan)
         sums = self.responses.entries.gather(person_code_sums, self._layout, codes)
+        if self.responses.code_excess is not None:
+            sums = sums + self.responses.code_excess
+        if np.isnan(sums).any():
+            return {"code_sum": sums}
         return {"code_sum": sums.astype(np.int64)}
 
     def _from_0_to_100(self, ability: Floats) -> Columns:
@@ -419,7 +423,8 @@ class AnalysisOfPeople:
         if not forms or not made.has_codes:
             return ()
         items = max(forms, key=len)
-        return code_findings(made.labels[items], made.codes[items], made.layout.max_score[items])
+        high = None if made.codes_high is None else made.codes_high[items]
+        return code_findings(made.labels[items], made.codes[items], made.layout.max_score[items], high)
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.

@@ -141,6 +141,8 @@ def one(words: str) -> str:
 def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
     lines = []
+    if study.moves:
+        lines.append(("changes", f"{'; '.join(move.words for move in study.moves)}."))
     if parts.persons:
         some = study._comparable()
         which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "

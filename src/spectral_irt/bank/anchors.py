@@ -56,7 +56,7 @@ def anchored_to(responses: Responses, place: str | Path) -> AnchoredResponses:
     if not (os.path.isfile(path) or is_results(path)):
         bank = Bank.load(path)
         source = bank
-    anchors = as_anchors(source).in_data(responses)
+    anchors = _without_merged(as_anchors(source).in_data(responses), responses)
     max_score = anchors.places.max_score
     if not len(max_score):
         raise OptionError("the anchors have no item with thresholds of its own on the scale.")
@@ -65,6 +65,16 @@ def anchored_to(responses: Responses, place: str | Path) -> AnchoredResponses:
     else:
         codes = _codes_in_data(anchors.items, max_score, responses)
     return AnchoredResponses(in_categories_of(anchors.items, max_score, codes, responses), anchors)
+
+
+def _without_merged(anchors: Anchors, responses: Responses) -> Anchors:
+    """The anchors without items whose categories were merged in the data: these are no longer what they were."""
+    if responses.codes_high is None:
+        return anchors
+    codes = responses.category_codes()
+    differ = (responses.codes_high != codes) & np.isfinite(codes)
+    merged = responses.items[differ.any(axis=1)]
+    return anchors.without(merged[positions(merged, anchors.items) >= 0].tolist(), responses)[0]
 
 
 def _codes_in_data(items: Labels, max_score: Ints, responses: Responses) -> Floats:

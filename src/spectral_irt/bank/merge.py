@@ -127,7 +127,11 @@ def _categories_with_room(calibration: Calibration, layout: Thresholds, new_code
     new_codes = new_codes[:, :width]
     codes[calibration.n_items :, :width] = new_codes
     category_n[calibration.n_items :, :width] = np.where(np.isfinite(new_codes), 0.0, np.nan)
-    return {"codes": codes, "category_n": category_n}
+    arrays = {"codes": codes, "category_n": category_n}
+    if calibration.codes_high is not None:  # a new item has one code for each category
+        arrays["codes_high"] = codes.copy()
+        arrays["codes_high"][: calibration.n_items, : calibration.codes_high.shape[1]] = calibration.codes_high
+    return arrays
 
 
 def _information_with_room(evidence: Evidence, before: Thresholds, layout: Thresholds) -> Information:

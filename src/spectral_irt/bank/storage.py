@@ -94,7 +94,7 @@ def record_of(bank: Bank) -> dict[str, Any]:
     population = None
     if bank.population is not None:
         population = asdict(bank.population)
-    record = {
+    record: dict[str, Any] = {
         "package_version": provenance.version,
         "estimator": provenance.estimator,
         "settings": dict(provenance.settings),
@@ -115,6 +115,8 @@ def record_of(bank: Bank) -> dict[str, Any]:
         "data": [asdict(data) for data in bank.data],
         "findings": [finding.to_dict() for finding in bank.findings],
     }
+    if calibration.codes_high is not None:
+        record["codes_high"] = calibration.codes_high[np.isfinite(calibration.codes)]
     return plain(record)
 
 
@@ -302,6 +304,10 @@ def _calibration_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame
     cell = (categories["item"], categories["category"])
     codes = np.full((layout.n_items, layout.widest + 1), np.nan)
     codes[cell] = categories["code"]
+    codes_high = None
+    if record.get("codes_high") is not None:  # of categories that were merged
+        codes_high = codes.copy()
+        codes_high[np.isfinite(codes)] = np.array(record["codes_high"], dtype=float)
     category_n = np.full(codes.shape, np.nan)
     category_n[cell] = categories["n"]
     of_threshold = _threshold_columns(tables)
@@ -319,6 +325,7 @@ def _calibration_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame
         location_se=location_se,
         category_n=category_n,
         codes=codes,
+        codes_high=codes_high,
         status=np.array(tables["items"]["status"].to_list(), dtype=object),
         n=items["n"],
         score=items["score"],

@@ -6,19 +6,34 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.facets import facet_tables
-from spectral_irt.analysis.folder import MORE, OF_PEOPLE, RECORD, TABLES, file_digests, result_paths, write_result
+from spectral_irt.analysis.folder import (
+    MORE,
+    OF_PEOPLE,
+    QUICK,
+    RECORD,
+    TABLES,
+    file_digests,
+    result_paths,
+    write_ledger,
+    write_result,
+)
+from spectral_irt.analysis.ledger import MOVES_FILE
+from spectral_irt.analysis.moves import Changes
+from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales
 from spectral_irt.analysis.summary import part_lines, people_tables
+from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
 from spectral_irt.cli.options import Answers, Call, changed, shareable
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.data.groupings import Grouping, grouping_of
-from spectral_irt.errors import DesignError, OptionError, OutputError
+from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.reading.side_tables import read_people
@@ -211,7 +226,7 @@ class FitJob:
         """The columns about people that are needed: those whose groups are compared, and those of the method."""
         named = dict.fromkeys(self.results.group)
         of_method = (self.method.population_by, self.method.clustered_by, self.method.survey_weight)
-        for column in (*of_method, self.results.form):
+        for column in (*of_method, self.results.form, *self.results.columns()):
             if column is not None:
                 named[column] = None
         return list(named)
@@ -221,7 +236,7 @@ class FitJob:
         self.check()
         responses = self.read(progress)
         self._estimator(responses)
-        return responses
+        return self._changed(responses, progress)[0].responses if self.results.moved else responses
 
     def groups(self, people: People, responses: Responses) -> dict[str, list[Any]]:
         """The group of every person by each column about people, None for those who have none."""
@@ -263,27 +278,20 @@ class FitJob:
         return grouping_of(column, values, self.results.group.get(column, ()))
 
     def _calibrate(self) -> None:
-        results, method = self.results, self.method
+        results = self.results
         begun = time.perf_counter()
         with Progress() as progress:
             responses = self.read(progress)
-            estimator = self._estimator(responses)
+            self._estimator(responses)  # errors before work
             read = time.perf_counter()
-            of = {} if responses.people is None else self.groups(responses.people, responses)
-            design = method.design_given(of)
-            if estimator.several and results.anchors is not None:
-                from spectral_irt.bank.anchors import anchored_to
-
-                responses, design["anchors"] = anchored_to(responses, results.anchors)
-                design["free"] = results.free
+            if results.moved:
+                changes, ledger = self._changed(responses, progress)
+                responses = changes.responses
+            of = self._groups_of(responses)
             with warnings.catch_warnings(record=True) as heard:
-                estimator.fit(responses, progress=progress.say, **design)
-            study = estimator.analyse(
-                responses, ability=results.ability[0], trait=results.trait, form=results.form, progress=progress.say
-            )
-            if method.clustered_by is not None:
-                progress.say("standard errors")
-                study = study.clustered(method.clustered_by, method.population_by)
+                study = self._fit(responses, progress, None if not results.moved else changes)
+            if results.moved:
+                study.moves, study.first_digest, study.ledger_findings = changes.moves, *ledger
             fitted = time.perf_counter()
             self.parts = parts = self._parts(study, of)
             if results.scale is not None:
@@ -314,6 +322,47 @@ class FitJob:
             for warning in heard:  # else the finding has said the same
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         self.seconds = {"read": read - begun, "fit": fitted - read, "analysis": end - fitted, "total": end - begun}
+
+    def _groups_of(self, responses: Responses) -> dict[str, list[Any]]:
+        return {} if responses.people is None else self.groups(responses.people, responses)
+
+    def _fit(self, responses: Responses, progress: Progress, changes: Changes | None = None) -> Analysis:
+        """The analysis of these responses, as the method says; after moves, of the changed ones."""
+        results, method = self.results, self.method
+        estimator = self._estimator(responses)
+        design = method.design_given(self._groups_of(responses))
+        if estimator.several and results.anchors is not None:
+            from spectral_irt.bank.anchors import anchored_to
+
+            responses, design["anchors"] = anchored_to(responses, results.anchors)
+            design["free"] = results.free
+        if changes is not None and estimator.model == RATING_SCALE:
+            estimator.set_params(groups=rating_scales(changes))
+        estimator.fit(responses, progress=progress.say, **design)
+        study = estimator.analyse(
+            responses, ability=results.ability[0], trait=results.trait, form=results.form, progress=progress.say
+        )
+        if method.clustered_by is not None:
+            progress.say("standard errors")
+            study = study.clustered(method.clustered_by, method.population_by)
+        return study
+
+    def _changed(self, responses: Responses, progress: Progress) -> tuple[Changes, tuple[str, tuple[Finding, ...]]]:
+        """The responses after the moves, with their record; the fingerprint of the responses before, and what there is
+        to say where a file of moves is about others."""
+        digest = digest_of(responses)
+        ledger = self.results.ledger()
+        keeps = self.reading.unused == "keep" or self.reading.model == RATING_SCALE
+        changes = Changes(responses, lambda changed: self._fit(changed, progress, changes), keep_unused=keeps)
+        moves = self.results.wanted()
+        findings: tuple[Finding, ...] = ()
+        if responses.n_responses <= QUICK and responses.facets is None:
+            # Only a fit of the responses as they are knows what asks for the moves. It is quick here.
+            with warnings.catch_warnings(), suppress(SpectralIrtError):
+                warnings.simplefilter("ignore")
+                findings = findings_for(moves, self._fit(responses, progress))
+        changes.apply(moves, findings)
+        return changes, (digest, () if ledger is None else ledger.findings(digest))
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
@@ -354,7 +403,12 @@ class FitJob:
     def _inputs(self) -> list[str]:
         """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
         results = self.results
-        others = [results.item_covariates, *([] if results.group_file is None else results.group_file[:1])]
+        others = [
+            results.item_covariates,
+            results.moves,
+            results.persons_file,
+            *([] if results.group_file is None else results.group_file[:1]),
+        ]
         if results.bank is None or results.anchors is None or Path(results.anchors).resolve() != results.bank.resolve():
             others.append(results.anchors)
         return [*self.reading.inputs(self.files), *filter(None, others)]
@@ -366,6 +420,9 @@ class FitJob:
         stale: list[Path] = []
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
+            if results.moved and not is_workbook(results.output):
+                tables.insert(-1, results.output / MOVES_FILE)
+                stale = [path for path in stale if path.name != MOVES_FILE]
         places = [*filter(None, (results.report, results.pupil_pages)), *tables]
         if results.plots is not None:
             from spectral_irt.plots.all import standard_paths
@@ -409,6 +466,9 @@ class FitJob:
                 draft.write_text(self.pupil_pages, encoding="utf-8", newline="")
             elif self.pictures is not None and target.suffix in (".svg", ".png"):
                 self.pictures.write(draft, target)
+            elif target.name == MOVES_FILE:
+                write_ledger(self.study, draft)
+                self.written.append(target.name)
             else:
                 last = target.name == RECORD or is_workbook(target)
                 record = self.record() if last else {}

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from spectral_irt.cli.move_options import MoveOptions, column_and_cuts
 from spectral_irt.cli.options import AskedScale, asked_scale, columns, item_names, method, people, results, with_sheet
 from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
@@ -98,13 +99,7 @@ def _groupings(texts: list[str]) -> dict[str, tuple[float, ...]]:
 
 
 def _column_and_cuts(text: str) -> tuple[str, tuple[float, ...]]:
-    column, colon, numbers = text.rpartition(":")
-    try:
-        cuts = tuple(map(float, numbers.split(",")))
-    except ValueError:
-        return text, ()  # a colon in the name of the column
-    if not (colon and column):
-        return text, ()
+    column, cuts = column_and_cuts(text)
     if not all(map(math.isfinite, cuts)) or list(cuts) != sorted(set(cuts)):
         raise OptionError(f"--group is {text!r}; cuts are numbers that rise, as in {column}:40,65.")
     return column, cuts
@@ -213,7 +208,7 @@ def _numbers(values: list[Any], column: str) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Results(Abilities):
+class Results(Abilities, MoveOptions):
     """What to compute and write beside the difficulties."""
 
     output: Path | None = results(

@@ -76,6 +76,16 @@ TOPICS = {
           max_iter=NUMBER              maximum number of iterations
         """,
     ),
+    "moves": (
+        "after the first fit: items dropped, split, joined, categories merged",
+        """
+        A move changes items or persons before the fit. Every result says which moves were made: fit.json, the report
+        with its Methods, and moves.toml in the folder of results, which --moves does again.
+
+        Moves of a file come first, then items dropped, persons of a file, categories, joined items, split items, and
+        misfitting persons.
+        """,
+    ),
     "results": (
         "tables, report, figures, scales, ranks, banks; for scripts",
         """

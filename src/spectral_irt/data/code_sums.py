@@ -4,7 +4,8 @@ counted from 0 to 4 and scores from 0 to 40.
 Category k of item i has the code c_ik. Where codes rise by one, c_ik = c_i0 + k, a score s is the sum s + sum_i c_i0.
 Where a category that nobody used was renumbered (codes 1, 2, 3, 5), several sums may have one score: the excess
 c_ik - c_i0 - k is added, and the sums of a score run from the least to the largest excess with which it can be had.
-Items that were turned round, or recoded, have the codes that they were given by that.
+Items that were turned round, or recoded, have the codes that they were given by that. Where categories were merged
+(`--collapse`) one of them has several codes, and the sums of a score run from the lowest of these to the highest.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def counted_from_zero(codes: Floats, max_score: Ints) -> bool:
     return bool(np.all((codes == categories) | ~own))
 
 
-def code_sums(codes: Floats, max_score: Ints) -> CodeSums | None:
+def code_sums(codes: Floats, max_score: Ints, codes_high: Floats | None = None) -> CodeSums | None:
     """The sums of codes of every total score on these items; None where an item has a category without a code.
+    `codes_high` are the highest codes of the categories, where several were merged.
 
     >>> code_sums(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]]), np.array([2, 2]))
     CodeSums(low=array([2, 3, 4, 5, 8]), high=array([2, 3, 6, 7, 8]))
@@ -53,12 +55,14 @@ def code_sums(codes: Floats, max_score: Ints) -> CodeSums | None:
     own = categories <= max_score[:, None]
     if not np.isfinite(codes[own]).all():
         return None
+    highest = codes if codes_high is None else codes_high
     excess = np.where(own, codes - codes[:, :1] - categories, 0.0)
+    excess_high = np.where(own, highest - codes[:, :1] - categories, 0.0)
     low = np.zeros(1)
     high = np.zeros(1)
-    for row, most in zip(excess, max_score.tolist(), strict=True):
+    for row, row_high, most in zip(excess, excess_high, max_score.tolist(), strict=True):
         low = _extended(low, row[: most + 1], np.minimum, np.inf)
-        high = _extended(high, row[: most + 1], np.maximum, -np.inf)
+        high = _extended(high, row_high[: most + 1], np.maximum, -np.inf)
     score = np.arange(len(low)) + codes[:, 0].sum()
     return CodeSums((score + low).astype(np.int64), (score + high).astype(np.int64))
 
@@ -72,8 +76,13 @@ def _extended(sums: Floats, item: Floats, better: np.ufunc, worst: float) -> Flo
     return longer
 
 
-def code_findings(labels: Labels, codes: Floats, max_score: Ints) -> tuple[Finding, ...]:
-    """Sums of codes that may have several scores, and sums that cannot be had because nobody chose an end category."""
+def code_findings(
+    labels: Labels, codes: Floats, max_score: Ints, codes_high: Floats | None = None
+) -> tuple[Finding, ...]:
+    """Sums of codes that may have several scores, and sums that cannot be had because nobody chose an end category.
+    Where categories were merged (`codes_high`) the record of moves says so."""
+    if codes_high is not None:
+        return ()
     sums = code_sums(codes, max_score)
     if sums is None:
         return ()

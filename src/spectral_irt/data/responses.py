@@ -61,6 +61,9 @@ class Responses:
         Columns about the people, `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
     answer_labels : mapping
         What the codes of each item mean, where the file says so (SPSS, Stata).
+    codes_high, code_excess : float arrays, optional
+        Where categories were merged: the highest code of each category, of which `codes` has the lowest; and by how
+        much each person's sum of codes is above that of the lowest ones.
 
     Examples
     --------
@@ -82,6 +85,8 @@ class Responses:
     people: People | None = None
     facets: Facets | None = None
     answer_labels: Mapping[Any, Mapping[float, str]] = field(default_factory=dict)
+    codes_high: Floats | None = None
+    code_excess: Floats | None = None
     n_persons: int = field(init=False)
     n_items: int = field(init=False)
 
@@ -126,7 +131,8 @@ class Responses:
             return self
         names = self.items.tolist()
         labels = np.array([f"{names[i]} [{k}]" for i, k in zip(layout.item, layout.level, strict=True)], dtype=object)
-        return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
+        ones = Thresholds.ones(len(labels))
+        return replace(self, items=labels, thresholds=ones, codes=None, codes_high=None, raw=None, notes=())
 
     def right_and_wrong_only(self) -> None:
         if self.thresholds.binary:
@@ -361,11 +367,13 @@ class Responses:
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         kept = tuple(compress(blocks, map(len, own)))
         raw = None if self.raw is None else replace(self.raw, blanks=None)
-        return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
+        excess = None if self.code_excess is None else self.code_excess[chosen]
+        return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw, code_excess=excess)
 
     def first_block(self) -> Responses:
         """The people of the first block, as they are packed."""
-        return replace(self, blocks=self.blocks[:1], persons=self.persons[: self.ends[1]], people=None)
+        persons = self.persons[: self.ends[1]]
+        return replace(self, blocks=self.blocks[:1], persons=persons, people=None, code_excess=None)
 
     def sample(self, size: int, rng: np.random.Generator, among: Ints | None = None) -> tuple[Responses, Ints]:
         """So many people at random, of those `among` if given, and their positions; all of these where there are no
@@ -389,9 +397,17 @@ class Responses:
         blocks = self.engine.prepare(Block.keep_items, self.blocks, new_code).parts
         thresholds = Thresholds(self.thresholds.max_score[chosen])
         codes = None if self.codes is None else self.codes[chosen]
+        codes_high = None if self.codes_high is None else self.codes_high[chosen]
         facets = None if self.facets is None else self.facets.take(chosen)
-        labels = self.items[chosen]
-        return replace(self, blocks=blocks, items=labels, thresholds=thresholds, codes=codes, facets=facets)
+        return replace(
+            self,
+            blocks=blocks,
+            items=self.items[chosen],
+            thresholds=thresholds,
+            codes=codes,
+            codes_high=codes_high,
+            facets=facets,
+        )
 
     def in_one_block(self) -> Responses:
         """The same responses in a single block of this process: for few people with very many items."""

@@ -260,7 +260,8 @@ def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = 
     findings.append(Finding("anchored", "note", f"{count_are(int(items.sum()), 'item')} anchored; {said}."))
     findings += _displaced(responses.items, made.further["displacement"], chance)
     further = {**made.further, "anchor_se": anchor_se}
-    return replace(made, findings=tuple(findings), further=further, scale=anchors.scale)
+    extra = {**made.extra, "given_anchors": anchors}  # for another fit with the same ones
+    return replace(made, findings=tuple(findings), further=further, scale=anchors.scale, extra=extra)
 
 
 def given_anchors(anchors: Any) -> Anchors:

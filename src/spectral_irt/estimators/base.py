@@ -359,6 +359,8 @@ class RaschEstimator:
             several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
         elif responses.codes is not None and np.nan_to_num(responses.codes[:, :2] - [0, 1]).any():  # such as 1 and 2
             several = {"codes": responses.codes[:, :2]}
+        if responses.codes_high is not None:
+            several["codes_high"] = responses.codes_high
         return Calibration(
             labels=responses.items,
             layout=layout,

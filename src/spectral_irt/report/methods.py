@@ -15,6 +15,7 @@ from spectral_irt.calibration import ADAPTIVE_DESIGN, FREE_SHAPE
 from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.estimators.by_name import ABILITIES, ESTIMATORS, METHODS, MODELS, ORDERED, Method, Named
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
+from spectral_irt.report.changes import sentences_on_changes
 from spectral_irt.report.fit import groupings
 from spectral_irt.text import TEST, Words, count, listed, number, printable, within
 
@@ -137,6 +138,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
         if one.get("code") == "bias_correction":
             sentences.append(one["sentence"].removesuffix(".") + " (Firth, 1993).")
             cited.add("firth")
+    sentences += sentences_on_changes(record)
     if record.get("design") == "adaptive":
         said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_DESIGN)
         shape = "came from a distribution of free shape" if FREE_SHAPE in said else "were taken as normal"
@@ -313,6 +315,7 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"answers = si.read({reading}){after}",
         f"fit = {_maker(record)}.fit({', '.join(['answers', *fitted])})",
         f"study = {study}",
+        *(["study = study.with_moves('moves.toml')"] if record.get("moves") else []),
     )
 
 

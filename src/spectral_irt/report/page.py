@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
+from spectral_irt.report.changes import changes
 from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
 from spectral_irt.report.items import curves, item_table, wright
@@ -52,6 +53,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "fit": ("Does the model fit?", fit),
     "dimensions": ("Dimensionality", dimensions),
     "dif": ("Differential item functioning", differential),
+    "changes": ("What was changed", changes),
     "methods": ("Methods", methods),
 }
 

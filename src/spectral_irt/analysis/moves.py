@@ -1,0 +1,430 @@
+"""What an analyst changes between one fit and the next, and the ledger of it.
+
+A move takes responses to responses: items and persons dropped, an item split by groups of people, items joined to a
+super-item, categories merged. It is a name with arguments, so that the same moves can be said on the command line, in
+Python and in a file (moves.toml), and done again:
+
+    --split q7:sex        study.split("q7", by="sex")        [[move]] do = "split"  item = "q7"  by = "sex"
+
+`Changes` does moves one after the other and keeps the record of each: what asked for it, and how many persons, items
+and responses there were before and after. The functions on blocks are in `data/item_changes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Ints
+from spectral_irt.data.groupings import grouping_of
+from spectral_irt.data.item_changes import (
+    collapse_items,
+    identity_of_categories,
+    join_items,
+    split_item,
+    without_unused,
+)
+from spectral_irt.data.labels import by_label, column_of, positions, text_of
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.text import and_list, count, did_you_mean, listed
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+
+MISFIT = "misfit"  # of drop_persons: whose responses are too unexpected
+MISFIT_Z = 2.0  # infit or outfit, standardized: as of the persons in unexpected.csv
+EVERY_ITEM = "*"
+MOST_SPLIT = 20  # items that one becomes; more are likely a column of numbers or names
+# Findings that ask for a move, by its name.
+ASKED_BY = {
+    "drop": ("misfitting_items", "reversed_items", "wrong_key", "extreme_items", "displaced_anchors"),
+    "drop_persons": ("erratic_people",),
+    "split": ("differential_items", "nonuniform_items", "displaced_anchors"),
+    "join": ("dependent_items",),
+    "collapse": ("thresholds_out_of_order", "empty_categories", "categories_collapsed"),
+    "tailor": ("guessing",),
+}
+
+
+class Effect(NamedTuple):
+    """How many there were before and after a move."""
+
+    persons: tuple[int, int]
+    items: tuple[int, int]
+    responses: tuple[int, int]
+
+    @property
+    def words(self) -> str:
+        """What changed, as "responses 5,000 to 4,980"."""
+        changes = []
+        for name, (before, after) in zip(self._fields, self, strict=True):
+            if before != after:
+                changes.append(f"{name} {before:,} to {after:,}")
+        return ", ".join(changes) or "numbers of persons, items and responses as before"
+
+
+@dataclass(frozen=True)
+class Move:
+    """One line of the ledger: what was done, what asked for it, and what it changed."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    because: str = ""
+    effect: Effect | None = None
+
+    def __post_init__(self) -> None:
+        check_arguments(self.name, self.arguments)
+
+    @property
+    def option(self) -> str:
+        """The move as the command line has it.
+
+        >>> Move("split", {"item": "q7", "by": "sex"}).option
+        '--split q7:sex'
+        """
+        return f"--{self.name.replace('_', '-')} {KINDS[self.name].text(self.arguments)}"
+
+    @property
+    def words(self) -> str:
+        """The move as a sentence has it, as "q7 split by sex"."""
+        return KINDS[self.name].words(self.arguments)
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """Labels of the items that it is about."""
+        named = self.arguments.get("items", [self.arguments[key] for key in ("item",) if key in self.arguments])
+        return tuple(named)
+
+    def to_dict(self) -> dict[str, Any]:
+        effect = None if self.effect is None else self.effect._asdict()
+        return {"move": self.name, **self.arguments, "option": self.option, "because": self.because, "effect": effect}
+
+
+@dataclass
+class Changes:
+    """Responses, and the moves that were made on them. `fit` makes an analysis of responses, for moves that need one;
+    `keep_unused` says that items keep categories that nobody used."""
+
+    responses: Responses
+    fit: Callable[[Responses], Analysis]
+    keep_unused: bool = False
+    moves: tuple[Move, ...] = ()
+    positions: Ints | None = None  # of the persons that are left, among those at first; None: all
+    first: Responses = field(init=False)  # as they were before the changes
+
+    def __post_init__(self) -> None:
+        self.first = self.responses
+
+    def apply(self, moves: Iterable[Move], findings: Sequence[Finding] = ()) -> None:
+        """Make these moves, one after the other; what asked for one that does not say is looked for in the findings."""
+        for move in moves:
+            before = _counts(self.responses)
+            made = KINDS[move.name].apply(self, **move.arguments)
+            steps = made if made is not None else (move,)
+            answered = int((self.responses.item_counts > 0).sum())
+            if answered < 2:
+                raise DesignError(
+                    f"`{move.name}` leaves {count(answered, 'item')} with responses; a scale takes two or more. Leave "
+                    f"{move.option} out."
+                )
+            after = _counts(self.responses)
+            pairs = zip(before, after, strict=True)
+            effect = Effect(*pairs)
+            for step in steps:
+                because = step.because or asked_by(step, findings)
+                self.moves += (replace(step, because=because, effect=step.effect or effect),)
+
+    def place_of(self, label: Any, move: str) -> int:
+        """Where an item is; an error that says which items there are, or which earlier move took it away."""
+        place = int(positions([label], self.responses.items)[0])
+        if place >= 0:
+            return place
+        for earlier in self.moves:
+            if text_of(label) in map(text_of, earlier.items):
+                raise OptionError(
+                    f"`{move}` names the item {listed([label])}, which an earlier move took away: {earlier.words}. "
+                    "Leave out one of the two."
+                )
+        near = did_you_mean(label, self.responses.items.tolist(), 3)
+        raise OptionError(
+            f"`{move}` names {listed([label])}, which is no item; the items are {listed(self.responses.items)}.{near}"
+        )
+
+    def places_of(self, labels: Sequence[Any], move: str) -> list[int]:
+        places = [self.place_of(label, move) for label in labels]
+        if len(set(places)) < len(places):
+            raise OptionError(f"`{move}` names an item twice ({listed(labels)}); name each once.")
+        return places
+
+    def only_items(self, move: str) -> None:
+        """An error where items are combinations with raters, of which a move would be about many at once."""
+        if self.responses.facets is not None:
+            facets = and_list(list(self.responses.facets.facet_names))
+            raise OptionError(
+                f"`{move}` is for responses to items, and these are ratings with the facet {facets}; drop items or "
+                "persons, or leave it out."
+            )
+
+    def _drop(self, items: Sequence[Any]) -> None:
+        responses = self.responses
+        facets = responses.facets
+        if facets is None:
+            chosen = self.places_of(items, "drop")
+        else:
+            unknown = [label for label, k in zip(items, positions(items, facets.items), strict=True) if k < 0]
+            if unknown:
+                raise OptionError(f"`drop` names {listed(unknown)}, no item; the items are {listed(facets.items)}.")
+            chosen = np.flatnonzero(np.isin(facets.item, positions(items, facets.items))).tolist()
+        merged = [move for move in self.moves if move.name == "collapse" and set(move.items) & set(items)]
+        if merged:
+            raise OptionError(
+                f"`drop` names an item whose categories an earlier move merged ({merged[0].words}); leave out that one."
+            )
+        left = np.setdiff1d(np.arange(responses.n_items), chosen)
+        if not len(left):
+            raise DesignError(f"`drop` names all {responses.n_items:,} items; none would be left.")
+        self.responses = responses.take_items(left)
+
+    def _drop_persons(self, persons: str | Sequence[Any]) -> None:
+        responses = self.responses
+        if persons == MISFIT:
+            fit = self.fit(responses)._person_fit("wle")
+            with np.errstate(invalid="ignore"):
+                out = np.maximum(fit.infit_z, fit.outfit_z) > MISFIT_Z
+            if not out.any():
+                raise OptionError(
+                    "`drop_persons='misfit'`: nobody has an infit or outfit, standardized, above "
+                    f"{MISFIT_Z:g}. Leave it out."
+                )
+            left = np.flatnonzero(~out)
+        else:
+            place = positions(persons, responses.persons)
+            unknown = [label for label, k in zip(persons, place.tolist(), strict=True) if k < 0]
+            if unknown:
+                raise OptionError(
+                    f"`drop_persons` names {listed(unknown)}, who {'is' if len(unknown) == 1 else 'are'} not among the "
+                    f"persons; these are {listed(responses.persons)}."
+                )
+            left = np.setdiff1d(np.arange(responses.n_persons), place)
+        if not len(left):
+            raise DesignError("`drop_persons` leaves nobody. Leave it out.")
+        self.positions = left if self.positions is None else self.positions[left]
+        self.responses = responses.take_persons(left)
+
+    def _split(self, item: Any, by: str, cuts: Sequence[float] = ()) -> None:
+        self.only_items("split")
+        place = self.place_of(item, "split")
+        responses = self.responses
+        labels = grouping_of(by, column_of(responses, by), cuts).labels
+        split = by_label(responses, labels)
+        answered = responses.take_items([place]).counts > 0
+        used = np.bincount(split.group[answered & (split.group >= 0)], minlength=split.n_groups) > 0
+        if used.sum() < 2:
+            groups = listed(np.array(split.names, dtype=object)[used].tolist()) or "no group"
+            raise OptionError(
+                f"`split` of {listed([item])} by {by!r}: responses to it are from {groups} only; it takes two groups."
+            )
+        if used.sum() > MOST_SPLIT:
+            raise OptionError(
+                f"`split` of {listed([item])} by {by!r} makes {int(used.sum()):,} items, more than {MOST_SPLIT}; merge "
+                "the groups, or cut numbers as in age:40,65."
+            )
+        split = split.keep(used)
+        names = [f"{text_of(item)}[{by}={name}]" for name in split.names]
+        self._check_new(names, "split")
+        changed = split_item(responses, place, names, split.group)
+        if not self.keep_unused:  # else the new items share a rating scale with others
+            changed = without_unused(changed, range(place, place + len(names)))
+        self.responses = changed
+
+    def _join(self, items: Sequence[Any], name: str | None = None) -> None:
+        self.only_items("join")
+        places = self.places_of(items, "join")
+        if len(places) < 2:
+            raise OptionError(f"`join` names {listed(items)}; a super-item is made of two items or more, as in q3+q4.")
+        name = joined_name(items) if name is None else name
+        self._check_new([name], "join", allowed=items)
+        joined = join_items(self.responses, places, name)
+        place = int(positions([name], joined.items)[0])
+        if not joined.item_counts[place]:
+            raise DesignError(
+                f"`join` of {listed(items)}: no person answered all of them, so that there is no super-item. Join "
+                "items that were answered together."
+            )
+        self.responses = without_unused(joined, [place])
+
+    def _collapse(self, item: Any, categories: Sequence[int]) -> None:
+        self.only_items("collapse")
+        responses = self.responses
+        every = item == EVERY_ITEM
+        places = list(range(responses.n_items)) if every else [self.place_of(item, "collapse")]
+        codes = responses.category_codes()[places]
+        low, high = np.nanmin(codes), np.nanmax(codes)
+        new_category = identity_of_categories(responses.thresholds)
+        for place, own_codes in zip(places, codes, strict=True):
+            n_categories = int(responses.thresholds.max_score[place]) + 1
+            used = own_codes[:n_categories]
+            if len(categories) == n_categories and not every:
+                new = np.asarray(categories)
+            elif len(categories) == high - low + 1:
+                new = np.asarray(categories)[(used - low).astype(np.int64)]
+            else:
+                label = listed([responses.items[place]])
+                given = count(len(categories), "new category", "new categories")
+                example = ",".join(map(str, [*range(int(high - low)), int(high - low) - 1]))
+                coded = ", ".join(responses.answer_names(responses.items[place], used.tolist()))
+                raise OptionError(
+                    f"`collapse` of {'all items' if every else label} gives {given}, and the codes run from {low:g} "
+                    f"to {high:g} ({label} has {coded}); give one for each, as in {example}."
+                )
+            new = np.unique(new, return_inverse=True)[1]  # without those that no category of the item becomes
+            if new.max() < 1:
+                raise OptionError(
+                    f"`collapse` leaves the item {listed([responses.items[place]])} with a single category; it takes "
+                    "two."
+                )
+            new_category[place, :n_categories] = new
+        if np.array_equal(new_category, identity_of_categories(responses.thresholds)):
+            raise OptionError("`collapse` merges no categories: each old one has a new one of its own. Leave it out.")
+        merged = collapse_items(responses, new_category)
+        self.responses = merged if self.keep_unused and every else without_unused(merged, places)
+
+    def _check_new(self, names: Sequence[str], move: str, allowed: Sequence[Any] = ()) -> None:
+        others = [label for label in self.responses.items.tolist() if label not in allowed]
+        taken = set(map(text_of, others)) & set(names)
+        if taken:
+            raise OptionError(f"`{move}` makes an item {listed(sorted(taken))}, and there is one of that name already.")
+
+
+class Kind(NamedTuple):
+    """A kind of move: its arguments by name (those after `*` may be left out), how it is done, and how it is said."""
+
+    arguments: Mapping[str, Callable[[Any], bool]]
+    optional: Mapping[str, Callable[[Any], bool]]
+    apply: Callable[..., tuple[Move, ...] | None]
+    text: Callable[[Mapping[str, Any]], str]  # the value of the option
+    words: Callable[[Mapping[str, Any]], str]
+
+
+def joined_name(items: Iterable[Any]) -> str:
+    return "+".join(map(text_of, items))
+
+
+def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
+    """An error where a move has another name or other arguments than there are."""
+    if name not in KINDS:
+        raise OptionError(f"there is no move {name!r}; moves are {', '.join(KINDS)}.")
+    kind = KINDS[name]
+    known = {**kind.arguments, **kind.optional}
+    for key, value in arguments.items():
+        if key not in known:
+            raise OptionError(f"the move {name!r} has no {key!r}; it has {', '.join(known)}.")
+        if not known[key](value):
+            raise OptionError(f"the move {name!r} has {key} = {value!r}, which it cannot be.")
+    absent = [key for key in kind.arguments if key not in arguments]
+    if absent:
+        raise OptionError(f"the move {name!r} lacks {', '.join(absent)}.")
+
+
+def asked_by(move: Move, findings: Sequence[Finding]) -> str:
+    """The code of the first finding that asks for such a move on one of these items; "" if none does."""
+    named = set(map(text_of, move.items))
+    for code in ASKED_BY.get(move.name, ()):
+        for finding in findings:
+            about = set(map(text_of, finding.items))
+            if finding.code == code and (not named or not about or named & about or EVERY_ITEM in named):
+                return code
+    return ""
+
+
+def _counts(responses: Responses) -> tuple[int, int, int]:
+    n_items = responses.n_items if responses.facets is None else len(responses.facets.items)
+    return responses.n_persons, n_items, responses.n_responses
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_labels(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(map(_is_label, value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_persons(value: Any) -> bool:
+    return value == MISFIT or _is_labels(value)
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value)
+
+
+def _is_rising_categories(value: Any) -> bool:
+    """New categories of the old ones: whole numbers from 0 that rise by steps of 0 or 1."""
+    whole = isinstance(value, list | tuple) and len(value) > 1 and all(type(one) is int for one in value)
+    return whole and value[0] == 0 and set(np.diff(value).tolist()) <= {0, 1}
+
+
+def _persons_text(arguments: Mapping[str, Any]) -> str:
+    return MISFIT if arguments["persons"] == MISFIT else "FILE"
+
+
+def _persons_words(arguments: Mapping[str, Any]) -> str:
+    if arguments["persons"] == MISFIT:
+        return f"persons with an infit or outfit, standardized, above {MISFIT_Z:g} dropped"
+    return f"{count(len(arguments['persons']), 'person')} dropped, as listed"
+
+
+def _split_text(arguments: Mapping[str, Any]) -> str:
+    cuts = ",".join(f"{cut:g}" for cut in arguments.get("cuts", ()))
+    return f"{text_of(arguments['item'])}:{arguments['by']}" + (f":{cuts}" if cuts else "")
+
+
+def _join_text(arguments: Mapping[str, Any]) -> str:
+    name = arguments.get("name")
+    return joined_name(arguments["items"]) + (f"={name}" if name else "")
+
+
+def _collapse_text(arguments: Mapping[str, Any]) -> str:
+    return f"{text_of(arguments['item'])}:{','.join(map(str, arguments['categories']))}"
+
+
+def _collapse_words(arguments: Mapping[str, Any]) -> str:
+    which = "all items" if arguments["item"] == EVERY_ITEM else text_of(arguments["item"])
+    return f"categories of {which} merged to {','.join(map(str, arguments['categories']))}"
+
+
+KINDS: dict[str, Kind] = {
+    "drop": Kind(
+        {"items": _is_labels},
+        {},
+        Changes._drop,
+        lambda given: ",".join(map(text_of, given["items"])),
+        lambda given: f"{and_list(list(map(text_of, given['items'])))} dropped",
+    ),
+    "drop_persons": Kind({"persons": _is_persons}, {}, Changes._drop_persons, _persons_text, _persons_words),
+    "split": Kind(
+        {"item": _is_label, "by": _is_text},
+        {"cuts": _is_numbers},
+        Changes._split,
+        _split_text,
+        lambda given: f"{text_of(given['item'])} split by {given['by']}",
+    ),
+    "join": Kind(
+        {"items": _is_labels},
+        {"name": _is_text},
+        Changes._join,
+        _join_text,
+        lambda given: f"{and_list(list(map(text_of, given['items'])))} joined",
+    ),
+    "collapse": Kind(
+        {"item": _is_label, "categories": _is_rising_categories}, {}, Changes._collapse, _collapse_text, _collapse_words
+    ),
+}

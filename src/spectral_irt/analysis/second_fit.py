@@ -1,0 +1,289 @@
+"""The second fit: `study.split("q7", by="sex")` and other moves, each of which gives a new analysis with a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.ledger import read_ledger
+from spectral_irt.analysis.moves import Changes, Move
+from spectral_irt.calibration import RATING_SCALE
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Ints
+from spectral_irt.data.categories import group_codes
+from spectral_irt.data.groupings import grouping_of
+from spectral_irt.data.labels import positions, text_of
+from spectral_irt.errors import AnswersStayError, DesignError, OptionError
+from spectral_irt.estimators.anchored import Anchors
+from spectral_irt.estimators.base import ADAPTIVE, RaschEstimator
+from spectral_irt.estimators.by_name import ORDERED, estimator_name, make_estimator
+from spectral_irt.inference.fit.item_fit import misfit_finding
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+
+
+class AnalysisWithMoves:
+    """What an analysis becomes when items or persons are changed and everything is fitted again; see `Analysis`.
+
+    `moves` is the ledger: every move since the first fit, what asked for it, and what it changed. `before` is the
+    analysis before the last one.
+    """
+
+    moves: tuple[Move, ...] = ()
+    before: Any = None
+    first_digest: str = ""  # of the responses before any move
+    ledger_findings: tuple[Finding, ...] = ()
+
+    def drop(self, *items: Any, because: str = "") -> Self:
+        """The analysis without these items, fitted again.
+
+        Parameters
+        ----------
+        *items : labels
+        because : str
+            What asked for it, for the ledger; by default the code of the finding that names the item.
+        """
+        return self.with_moves([Move("drop", {"items": list(items)}, because)])
+
+    def drop_persons(self, persons: str | Sequence[Any], *, because: str = "") -> Self:
+        """The analysis without some persons, fitted again: labels, or "misfit" for all with an infit or outfit,
+        standardized, above 2. The ledger counts them."""
+        given = persons if isinstance(persons, str) else list(persons)
+        return self.with_moves([Move("drop_persons", {"persons": given}, because)])
+
+    def split(self, item: Any, by: str, *, cuts: Sequence[float] = (), because: str = "") -> Self:
+        """The analysis with one item for each group of persons in the place of this one, fitted again.
+
+        The new items are called `q7[sex=f]`, and are linked through the others. Persons without a group have no
+        response to any of them.
+
+        Parameters
+        ----------
+        item : label
+        by : str
+            The column about the people.
+        cuts : numbers, optional
+            Where to cut a column of numbers such as age.
+        """
+        arguments = {"item": item, "by": by, **({"cuts": list(cuts)} if len(cuts) else {})}
+        return self.with_moves([Move("split", arguments, because)])
+
+    def join(self, *items: Any, name: str | None = None, because: str = "") -> Self:
+        """The analysis with these items as one super-item, whose category is the sum of theirs, fitted again under the
+        partial credit model. Who lacks a response to one of them has none to the super-item."""
+        arguments = {"items": list(items), **({} if name is None else {"name": name})}
+        return self.with_moves([Move("join", arguments, because)])
+
+    def collapse(self, item: Any, categories: Sequence[int], *, because: str = "") -> Self:
+        """The analysis with categories of an item merged, fitted again.
+
+        Parameters
+        ----------
+        item : label, or "*" for all items
+        categories : whole numbers
+            The new category of each code from the lowest to the highest: `[0, 1, 1, 2]` merges the two in the middle.
+            Tables of scores have the sums of the old codes beside the new score.
+        """
+        return self.with_moves([Move("collapse", {"item": item, "categories": list(categories)}, because)])
+
+    def with_moves(self, moves: Sequence[Move] | str | Path) -> Self:
+        """The analysis after several moves, fitted once; or after those of a file (moves.toml)."""
+        study: Any = self
+        ledger = None
+        wanted: list[Move] = []
+        if isinstance(moves, str | Path):
+            ledger = read_ledger(moves)
+            wanted += ledger.moves
+        else:
+            wanted += moves
+        digest = study.first_digest or digest_of(study.responses)
+        keep = study.calibration.model == RATING_SCALE
+        changes = Changes(study.responses, lambda responses: study, keep_unused=keep, moves=study.moves)
+        changes.fit = lambda responses: study if responses is study.responses else refitted(study, changes)
+        for move in wanted:
+            changes.apply([move], findings_for([move], study))
+        other: Any = refitted(study, changes)
+        other.first_digest = digest
+        other.ledger_findings = () if ledger is None else ledger.findings(digest)
+        return other
+
+
+def digest_of(responses: Responses) -> str:
+    """The fingerprint of the responses; "" where they stay elsewhere."""
+    with suppress(AnswersStayError):
+        return responses.digest()
+    return ""
+
+
+def findings_for(moves: Sequence[Move], study: Analysis) -> tuple[Finding, ...]:
+    """What an analysis finds that may ask for these moves; only what is asked for is computed."""
+    names = {move.name for move in moves if not move.because}
+    findings = [*study.calibration.findings]
+    if study.facets:
+        return tuple(findings)
+    if "split" in names:
+        findings += _differential(moves, study)
+    looks = {"drop": _misfit, "join": _dependence, "drop_persons": _misfitting_persons, "tailor": _misfitting_persons}
+    for name, look in looks.items():
+        if name in names:
+            with suppress(DesignError, OptionError):
+                findings += look(study)
+    return tuple(findings)
+
+
+def _differential(moves: Sequence[Move], study: Analysis) -> list[Finding]:
+    """DIF by the columns that items are split by."""
+    findings: list[Finding] = []
+    people = study.responses.people
+    for move in moves:
+        column = str(move.arguments.get("by"))
+        if people is not None and column in people:
+            labels = grouping_of(column, people[column].tolist(), move.arguments.get("cuts", ())).labels
+            with suppress(DesignError, OptionError):
+                findings += study.dif(labels).findings
+    return findings
+
+
+def _misfit(study: Analysis) -> list[Finding]:
+    columns = columns_of(study.item_fit)
+    misfit = [misfit_finding(columns, 0)] if (columns["misfit"] != "").any() else []
+    return [*study._item_findings(), *misfit]
+
+
+def _dependence(study: Analysis) -> Sequence[Finding]:
+    dimensions = study._dimensionality()
+    return () if dimensions is None else dimensions.findings
+
+
+def _misfitting_persons(study: Analysis) -> Sequence[Finding]:
+    return study.checks().findings
+
+
+def refitted(study: Analysis, changes: Changes) -> Analysis:
+    """The analysis of the changed responses, fitted and reported as the one before was."""
+    responses, place = changes.responses, changes.positions
+    estimator, design = _same_again(study, changes)
+    weights = study.sampling.weights
+    if weights is not None:
+        design["weights"] = weights if place is None else weights[place]
+    estimator.fit(responses, progress=study._tell, **design)
+    other = estimator.analyse(
+        responses,
+        ability=study.ability,
+        population=study.population,
+        trait=study.trait,
+        form=_of_persons(study._form, study.responses, place),
+        progress=study._tell,
+    )
+    cluster = study.sampling.cluster
+    if cluster is not None:
+        other = other.clustered((cluster if place is None else cluster[place]).tolist(), name=study.sampling.name)
+    scale = study.calibration.scale
+    if "people_mean" in study._asked_scale:
+        other = other.rescale(float(study._asked_scale["people_mean"]), float(study._asked_scale["people_sd"]))
+    elif not scale.is_logits and not other.calibration.anchored.any():
+        other = other.rescale(scale.mean, scale.unit, by="formula")
+    other.moves = changes.moves
+    other.before = study
+    return other
+
+
+def _of_persons(labels: Any, responses: Responses, place: Ints | None) -> Any:
+    """A label for each person that is left; names of columns and mappings stay as they are."""
+    if place is None or labels is None or isinstance(labels, str) or hasattr(labels, "keys"):
+        return labels
+    return np.asarray(labels, dtype=object)[place].tolist()
+
+
+def _same_again(study: Analysis, changes: Changes) -> tuple[RaschEstimator, dict[str, Any]]:
+    """The estimator of an analysis for changed responses, and what its `fit` has to know of the design."""
+    fitted = study._estimator
+    if fitted is None:
+        raise OptionError(
+            "this analysis was not made by a fit (`fit.analyse(responses)`), so that it is not known how to fit again "
+            "after a move. Fit the responses first."
+        )
+    design: dict[str, Any] = {}
+    calibration = study.calibration
+    if len(study.populations() or ()) > 1:
+        raise OptionError("a fit with several populations cannot be repeated after a move; fit the changed responses.")
+    measures = calibration.facets
+    if measures is not None and set(measures.columns) != {"items", *study.facets}:
+        raise OptionError("a fit with a design of its own cannot be repeated after a move; fit the changed responses.")
+    if calibration.adaptive:
+        design["design"] = ADAPTIVE
+    maker, parameters = type(fitted).__name__, fitted.get_params()
+    responses = changes.responses
+    if calibration.anchored.any():
+        anchors = _anchors_left(fitted.given_anchors_, changes)  # type: ignore[attr-defined]
+        parameters.pop("anchors", None)
+        parameters.pop("free", None)
+        design["anchors"] = anchors
+    if fitted.several or responses.thresholds.binary:
+        if "anchors" in fitted.get_params():
+            estimator = type(fitted)(anchors=design.pop("anchors"), **parameters)  # type: ignore[call-arg]
+        else:
+            estimator = type(fitted)(**parameters)
+    else:
+        estimator = in_categories(maker, parameters)
+    if calibration.model == RATING_SCALE:
+        estimator.set_params(groups=rating_scales(changes, getattr(fitted, "groups", None)))
+    return estimator, design
+
+
+def in_categories(maker: str, parameters: dict[str, Any]) -> RaschEstimator:
+    """The estimator of the partial credit model in the place of one for right and wrong responses: a super-item has
+    several categories."""
+    name = estimator_name(maker)
+    if name not in ORDERED["pcm"]:
+        raise OptionError(
+            "a super-item has several categories, and the estimator of this fit is for right and wrong responses only; "
+            f"use one of {', '.join(ORDERED['pcm'])}."
+        )
+    takes = ORDERED["pcm"][name].takes.split()
+    return make_estimator(name, {key: value for key, value in parameters.items() if key in takes}, "pcm")
+
+
+def rating_scales(changes: Changes, groups: Any = None) -> list[Any]:
+    """The rating scale of each changed item: that of the item it comes from, where it has as many categories; a
+    super-item, or an item with merged categories, has one of its own. `groups` are those before the changes."""
+    before = changes.first
+    labels, code = group_codes(before.items, groups)
+    scale_of = dict(zip(map(text_of, before.items.tolist()), labels[code].tolist(), strict=True))
+    size_of = dict(zip(map(text_of, before.items.tolist()), before.thresholds.max_score.tolist(), strict=True))
+    for move in changes.moves:
+        if move.name == "split":
+            item = text_of(move.arguments["item"])
+            for label in changes.responses.items.tolist():
+                if item in scale_of and text_of(label).startswith(f"{item}[{move.arguments['by']}="):
+                    scale_of[text_of(label)] = scale_of[item]
+                    size_of[text_of(label)] = size_of[item]
+    scales = []
+    for label, size in zip(
+        changes.responses.items.tolist(), changes.responses.thresholds.max_score.tolist(), strict=True
+    ):
+        name = text_of(label)
+        if name not in scale_of:
+            scales.append(f"{name} (joined)")
+        elif size == size_of[name]:
+            scales.append(scale_of[name])
+        else:
+            scales.append(f"{scale_of[name]} in {size + 1} categories")
+    return scales
+
+
+def _anchors_left(anchors: Anchors, changes: Changes) -> Anchors:
+    """The anchors without items whose categories were merged, and those that were set free."""
+    responses = changes.responses
+    place = positions(anchors.items, responses.items)
+    in_data = place >= 0
+    same = in_data & (anchors.places.max_score == responses.thresholds.max_score[place])
+    if not same.any():
+        raise OptionError("these moves leave no anchor as it was; fit without anchors, or leave some items alone.")
+    return anchors.without(anchors.items[in_data & ~same].tolist(), responses)[0]

@@ -1,0 +1,55 @@
+"""What was changed between the responses and the fit: the ledger of moves, and the sentence of Methods about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spectral_irt.analysis.moves import Move
+from spectral_irt.errors import for_shell
+from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
+from spectral_irt.text import count, printable
+
+
+def changes(data: ReportData) -> Section:
+    """The moves in a table: what was done, what asked for it, and what it changed; nothing where there were none."""
+    moves: Sequence[Move] = data.study.moves
+    if not moves:
+        return Section(())
+    rows = tuple(
+        (
+            str(number),
+            printable(move.words),
+            printable(move.because.replace("_", " ")) or "not said",
+            "" if move.effect is None else move.effect.words,
+        )
+        for number, move in enumerate(moves, start=1)
+    )
+    made = count(len(moves), "change was", "changes were")
+    first = (
+        f"{made} made to these responses before the fit, in this order. Results "
+        "after changes that were chosen by looking at the same responses look better than they would on new ones."
+    )
+    again = " ".join(printable(move.option) for move in moves)
+    return Section(
+        (
+            Text(first),
+            Table("Ledger of changes", ("", "Change", "Asked for by", "Before and after"), rows),
+            *(Text(for_shell(str(finding))) for finding in data.study.ledger_findings),
+            Lines((again,), "The same as options", program=True),
+        )
+    )
+
+
+def sentences_on_changes(record: Mapping[str, Any]) -> list[str]:
+    """What the Methods say of the moves of a record: none without any."""
+    given = record.get("moves") or []
+    if not given:
+        return []
+    arguments = [
+        {name: value for name, value in move.items() if name not in ("move", "option", "because", "effect")}
+        for move in given
+    ]
+    words = [Move(move["move"], each).words for move, each in zip(given, arguments, strict=True)]
+    verb = "change was" if len(words) == 1 else "changes were"
+    return [f"Before this fit {len(words):,} {verb} made: {'; '.join(map(printable, words))}."]

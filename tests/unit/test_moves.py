@@ -1,0 +1,272 @@
+"""Moves after a first fit: what they do to the responses and to the fit, the ledger, and what is refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from ratings import simulated
+from spectral_irt import simulate
+from spectral_irt.analysis.ledger import ledger_text, read_ledger
+from spectral_irt.analysis.moves import Move
+from spectral_irt.errors import DesignError, OptionError, ReadError
+
+
+def frame(values, **columns):
+    items = {f"q{k + 1}": pl.Series(values[:, k]).fill_nan(None) for k in range(values.shape[1])}
+    return pl.DataFrame({"person": [f"p{k}" for k in range(len(values))], **items, **columns})
+
+
+def survey(seed=1, n_persons=300, missing=0.1, categories=4):
+    """Ordered responses coded from 1, and the sex of each person."""
+    data = simulate.partial_credit(n_persons, 6, categories=categories, seed=seed)
+    values = data.responses.to_dense() + 1
+    rng = np.random.default_rng(seed)
+    values[rng.random(values.shape) < missing] = np.nan
+    return values, rng.choice(["f", "m"], n_persons)
+
+
+@pytest.fixture(scope="module")
+def study():
+    values, sex = survey()
+    responses = si.read(frame(values, sex=sex), people=["sex"])
+    return si.SpectralPartialCredit().fit(responses).analyse(responses)
+
+
+def quiz(n_persons=400, n_items=8, seed=3):
+    data = simulate.rasch(n_persons, n_items, seed=seed)
+    sex = np.random.default_rng(seed).choice(["f", "m"], n_persons)
+    return si.read(frame(data.responses.to_dense(), sex=sex), people=["sex"])
+
+
+def test_every_move_gives_a_study_that_is_the_fit_of_the_changed_table(study):
+    values, sex = survey()
+    changed = study.split("q4", by="sex").join("q2", "q3").drop("q1")
+    own = [np.where(sex == group, values[:, 3], np.nan) for group in ("f", "m")]
+    joined = values[:, 1] + values[:, 2]
+    other = np.column_stack([joined, *own, values[:, 4:]])
+    names = ["q2+q3", "q4[sex=f]", "q4[sex=m]", "q5", "q6"]
+    # Codes differ from item to item, which a table of one range of codes would not keep.
+    again = si.SpectralPartialCredit().fit(si.Responses.from_wide(other - 1, items=names, ordered=True))
+    assert changed.calibration.labels.tolist() == names
+    np.testing.assert_allclose(changed.calibration.thresholds, again.thresholds_, atol=1e-9)
+    np.testing.assert_allclose(changed.calibration.threshold_se, again.threshold_se_, atol=1e-9)
+
+
+def test_the_ledger_says_what_each_move_changed(study):
+    changed = study.drop("q1", because="too easy").drop_persons(["p0", "p1"])
+    assert [move.option for move in changed.moves] == ["--drop q1", "--drop-persons FILE"]
+    first, second = changed.moves
+    assert first.because == "too easy"
+    assert first.effect.items == (6, 5)
+    assert second.effect.persons == (300, 298)
+    assert changed.before.before is study
+    assert study.moves == ()
+
+
+def test_moves_of_a_file_do_the_same_again(study, tmp_path):
+    changed = (
+        study.split("q4", by="sex").collapse("q5", [0, 1, 1, 2]).join("q2", "q3", name="pair").drop_persons("misfit")
+    )
+    path = tmp_path / "moves.toml"
+    path.write_text(ledger_text(changed.moves, changed.first_digest))
+    again = study.with_moves(path)
+    assert again.responses.digest() == changed.responses.digest()
+    np.testing.assert_array_equal(again.calibration.thresholds, changed.calibration.thresholds)
+    assert again.moves == changed.moves
+    assert again.ledger_findings == ()
+    assert ledger_text(again.moves, again.first_digest) == path.read_text()
+
+
+def test_a_ledger_of_other_data_is_said(study, tmp_path):
+    path = tmp_path / "moves.toml"
+    path.write_text(ledger_text([Move("drop", {"items": ["q1"]})], "0123456789abcdef"))
+    changed = study.with_moves(path)
+    assert "moves_of_other_data" in [finding.code for finding in changed.findings()]
+
+
+def test_what_asked_for_a_move_is_found():
+    data = simulate.rasch(600, 10, seed=5)
+    values = data.responses.to_dense()
+    rng = np.random.default_rng(6)
+    sex = rng.choice(["f", "m"], 600)
+    hard = (sex == "m") & (rng.random(600) < 0.5)
+    values[hard, 4] = 0.0
+    responses = si.read(frame(values, sex=sex), people=["sex"])
+    fit = si.SpectralRasch().fit(responses).analyse(responses)
+    assert fit.split("q5", by="sex").moves[0].because == "differential_items"
+    assert fit.split("q1", by="sex").moves[0].because == ""
+
+
+def test_codes_of_the_questionnaire_stay(study):
+    values, _ = survey()
+    changed = study.collapse("*", [0, 1, 1, 2])
+    persons = changed.persons()
+    np.testing.assert_array_equal(persons["code_sum"].to_numpy(), np.nansum(values, axis=1).astype(int))
+    table = changed.calibration.score_table()
+    # Six items coded 1 to 4; category 1 has the codes 2 and 3.
+    assert table["code_sum"].to_list()[0] == table["code_sum_high"].to_list()[0] == 6
+    assert table["code_sum"].to_list()[-1] == table["code_sum_high"].to_list()[-1] == 24
+    for score, low, high in zip(table["score"], table["code_sum"], table["code_sum_high"], strict=True):
+        sums = {
+            6 + ones * extra_one + 0 + 3 * twos + extra
+            for twos in range(7)
+            for ones in [score - 2 * twos]
+            if 0 <= ones <= 6 - twos
+            for extra_one in [1]
+            for extra in range(ones + 1)
+        }
+        assert (min(sums), max(sums)) == (low, high)
+
+
+def test_weights_clusters_and_scale_go_along():
+    responses = quiz()
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 2, 400)
+    classes = (np.arange(400) // 20).tolist()
+    fit = si.SpectralRasch().fit(responses, weights=weights)
+    first = fit.analyse(responses).clustered(classes).rescale(500, 100)
+    changed = first.drop("q2").drop_persons(["p3", "p7"])
+    left = np.setdiff1d(np.arange(400), [3, 7])
+    rest = responses.take_persons(left).take_items([0, 2, 3, 4, 5, 6, 7])
+    other = (
+        si.SpectralRasch().fit(rest, weights=weights[left]).analyse(rest).clustered(np.array(classes)[left].tolist())
+    )
+    np.testing.assert_allclose(changed.calibration.thresholds, other.calibration.thresholds, atol=1e-9)
+    np.testing.assert_allclose(changed.calibration.se, other.calibration.se, atol=1e-9)
+    assert changed.calibration.scale == other.rescale(500, 100).calibration.scale
+
+
+def test_anchors_stay_and_changed_items_are_free():
+    responses = quiz()
+    anchors = {"q1": -1.0, "q2": 0.0, "q3": 0.5}
+    first = si.AnchoredRasch(anchors).fit(responses).analyse(responses)
+    changed = first.split("q2", by="sex")
+    calibration = changed.calibration
+    assert calibration.difficulty[calibration.positions(["q1", "q3"])].tolist() == [-1.0, 0.5]
+    assert calibration.anchored.sum() == 2
+    values, _ = survey(seed=8)
+    ordered = si.Responses.from_wide(values, ordered=True)
+    bank = si.SpectralPartialCredit().fit(ordered)
+    beside = si.SpectralPartialCredit().fit(ordered, anchors=bank.calibration_).analyse(ordered)
+    merged = beside.collapse(2, [0, 1, 1, 2]).calibration
+    assert merged.anchored.tolist() == [True, True, False, True, True, True]
+
+
+def test_rating_scales_keep_to_their_items(study):
+    first = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
+    changed = first.split("q4", by="sex").collapse("q3", [0, 1, 1, 2]).join("q1", "q2")
+    scales = changed.calibration.rating_scales
+    assert scales["q5"] == scales["q4[sex=f]"] == scales["q4[sex=m]"] == scales["q6"]
+    assert len({scales["q5"], scales["q3"], scales["q1+q2"]}) == 3
+
+
+def test_right_and_wrong_items_join_under_the_partial_credit_model():
+    responses = quiz()
+    first = si.SpectralRasch().fit(responses).analyse(responses)
+    changed = first.join("q1", "q2")
+    assert changed.calibration.model == "pcm"
+    assert changed.calibration.layout.max_score.tolist() == [2, 1, 1, 1, 1, 1, 1]
+    with pytest.raises(OptionError, match="right and wrong responses only"):
+        si.JointRasch().fit(responses).analyse(responses).join("q1", "q2")
+
+
+def test_ratings_lose_items_and_persons_and_nothing_else():
+    ratings = simulated([[0, 1, 2]] * 60, 4, 3, seed=2)[0]
+    first = si.SpectralPartialCredit().fit(ratings).analyse(ratings)
+    item = ratings.facets.items[0]
+    changed = first.drop(item)
+    assert item not in changed.responses.facets.items.tolist()
+    with pytest.raises(OptionError, match="ratings with the facet"):
+        first.join(*ratings.facets.items[:2].tolist())
+
+
+BAD = [
+    (lambda study: study.drop("q9"), "'q9', which is no item; the items are 'q1'"),
+    (lambda study: study.drop("q1", "q1"), "names an item twice"),
+    (lambda study: study.drop("q1", "q2", "q3", "q4", "q5"), "leaves 1 item with responses"),
+    (lambda study: study.split("q1", by="age"), "no column 'age'"),
+    (lambda study: study.split("q1", by="half"), "from 'a' only"),
+    (lambda study: study.join("q1"), "two items or more"),
+    (lambda study: study.join("q1", "q2", name="q3"), "one of that name already"),
+    (lambda study: study.split("q1", by="sex").join("q1[sex=f]", "q1[sex=m]"), "no person answered all of them"),
+    (lambda study: study.drop("q1").split("q1", by="sex"), "an earlier move took away: q1 dropped"),
+    (lambda study: study.collapse("q1", [0, 1, 2, 3]), "merges no categories"),
+    (lambda study: study.collapse("q1", [0, 0, 0, 0]), "single category"),
+    (lambda study: study.collapse("q1", [0, 1, 1]), "gives 3 new categories, and the codes run from 1 to 4"),
+    (lambda study: study.collapse("q1", [0, 2, 2, 1]), "categories = .0, 2, 2, 1., which it cannot be"),
+    (lambda study: study.collapse("q1", [0, 1, 1, 2]).drop("q1"), "categories an earlier move merged"),
+    (lambda study: study.drop_persons(["nobody"]), "'nobody', who is not among the persons"),
+]
+
+
+@pytest.mark.parametrize(("move", "says"), BAD)
+def test_what_cannot_be_done_is_said(study, move, says):
+    values, sex = survey()
+    if "half" in says or "'a' only" in says:
+        responses = si.read(frame(values, sex=sex, half=["a"] * 300), people=["sex", "half"])
+        study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    with pytest.raises((OptionError, DesignError), match=says):
+        move(study)
+
+
+def test_an_analysis_without_a_fit_has_no_moves(study):
+    alone = type(study)(study.calibration, study.responses)
+    with pytest.raises(OptionError, match="was not made by a fit"):
+        alone.drop("q1")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[move]]\ndo = 'melt'\n", "move 1: there is no move 'melt'; moves are drop"),
+        ("[[move]]\ndo = 'drop'\n", "move 1: the move 'drop' lacks items"),
+        ("[[move]]\ndo = 'drop'\nitems = 3\n", "items = 3, which it cannot be"),
+        ("[[move]]\ndo = 'drop'\nitem = 'q1'\n", "has no 'item'; it has items"),
+        ("move = 3\n", "begins with a line"),
+        ("[[move", "is no file of moves"),
+    ],
+)
+def test_a_file_that_is_no_ledger(tmp_path, text, says):
+    path = tmp_path / "moves.toml"
+    path.write_text(text)
+    with pytest.raises(ReadError, match=says):
+        read_ledger(path)
+
+
+@pytest.mark.slow
+def test_a_split_by_a_coin_moves_nothing_beyond_chance():
+    """Two items that differ by chance only: the intervals of their difference cover zero, and the other items stay."""
+    draws, covered, moved = 200, 0, []
+    for seed in range(draws):
+        data = simulate.rasch(300, 8, seed=seed)
+        coin = np.random.default_rng(10_000 + seed).choice(["a", "b"], 300)
+        responses = si.read(frame(data.responses.to_dense(), coin=coin), people=["coin"])
+        first = si.SpectralRasch(regularization=0).fit(responses).analyse(responses)
+        changed = first.with_moves([Move("split", {"item": "q4", "by": "coin"}, "a coin")])
+        calibration = changed.calibration
+        one, other = calibration.positions(["q4[coin=a]", "q4[coin=b]"])
+        covariance = changed.threshold_covariance()
+        se = np.sqrt(covariance[one, one] + covariance[other, other] - 2 * covariance[one, other])
+        covered += abs(calibration.difficulty[one] - calibration.difficulty[other]) < 1.96 * se
+        place = calibration.positions(["q1", "q2", "q8"])
+        before = first.calibration.positions(["q1", "q2", "q8"])
+        shift = calibration.difficulty[place] - first.calibration.difficulty[before]
+        moved.append(np.ptp(shift) / first.calibration.se[before].mean())
+    assert 0.91 <= covered / draws <= 0.985  # 0.95 within 2.6 standard errors of 200 draws
+    assert np.mean(moved) < 0.15
+
+
+@pytest.mark.slow
+def test_a_super_item_of_independent_items_leaves_the_other_thresholds():
+    """Of data without dependence, joining two items loses what they say about each other and nothing else."""
+    data = simulate.rasch(20_000, 12, seed=4)
+    responses = si.read(frame(data.responses.to_dense()))
+    first = si.SpectralRasch().fit(responses).analyse(responses)
+    changed = first.with_moves([Move("join", {"items": ["q5", "q6"]}, "a test")])
+    others = [f"q{k}" for k in (1, 2, 3, 4, 7, 8, 9, 10, 11, 12)]
+    before = first.calibration.difficulty[first.calibration.positions(others)]
+    after = changed.calibration.difficulty[changed.calibration.positions(others)]
+    shift = (after - after.mean()) - (before - before.mean())
+    se = first.calibration.se[first.calibration.positions(others)]
+    assert np.max(np.abs(shift) / se) < 0.02
