@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dense import gth as slow_gth
-from spectral_irt import simulate
+from spectral_irt import Responses, simulate
 from spectral_irt.chain import stationary as module
 from spectral_irt.chain.operator import PERSONS, ItemChain
 from spectral_irt.chain.paper import PairChain
-from spectral_irt.chain.stationary import gth, stationary
+from spectral_irt.chain.stationary import _weak_link_finding, _weakest_link, gth, linked_items, stationary, weak_links
 from spectral_irt.errors import ConvergenceWarning
 
 
@@ -81,3 +81,77 @@ def test_giving_up_is_said(monkeypatch):
     y = line(groups=12, size=8, link=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ passes at residual"):
         stationary(PairChain(y), tol=1e-14, max_passes=20)
+
+
+def two_forms(n_linking, seed=0):
+    """Two forms of eight items, each taken by 300 people, and people who answered one item of either."""
+    rng = np.random.default_rng(seed)
+    x = np.full((600 + n_linking, 16), np.nan)
+    x[:300, :8] = rng.random((300, 8)) < 0.5
+    x[300:600, 8:] = rng.random((300, 8)) < 0.6
+    x[600:, [3, 11]] = np.where(rng.random((n_linking, 1)) < 0.5, [1, 0], [0, 1])
+    return Responses.from_wide(x)
+
+
+def test_the_weakest_link_is_the_slowest_error_of_the_chain():
+    """Its sides are the signs of the second eigenvector, and its rate of decay the second eigenvalue."""
+    responses = two_forms(12)
+    chain = ItemChain.under(responses, PERSONS)
+    step = np.stack([chain.inflow(one / chain.rates) for one in np.eye(16)], axis=1)  # flow -> flow
+    values, vectors = np.linalg.eig(step)
+    second = np.argsort(-np.abs(values))[1]
+    side, contraction = _weakest_link(responses, 0)
+    assert contraction == pytest.approx(abs(values[second]), abs=1e-3)
+    expected = vectors[:, second].real > 0
+    assert (side == expected).all() or (side == ~expected).all()
+    assert side[:8].all() != side[8:].all()
+    assert _weakest_link(simulate.rasch(300, 10, seed=1).responses, 0) is None
+    finding = weak_links(responses)
+    assert finding.severity == "warning"
+    assert finding.sentence.startswith("Only 12 of 612 people link two groups of 8 and 8 items")
+
+
+@pytest.mark.parametrize(
+    ("n_linking", "contraction", "severity"),
+    [(50, 0.97, "note"), (49, 0.97, "warning"), (50, 0.971, "warning"), (400, 0.92, "note")],
+)
+def test_a_link_is_a_warning_where_it_is_thin_or_rests_on_few_people(n_linking, contraction, severity):
+    responses = two_forms(60)
+    side = np.arange(16) < 6
+    finding = _weak_link_finding(responses, side, n_linking, contraction)
+    assert finding.severity == severity
+    assert finding.sentence.startswith("Only") == (severity == "warning")
+    assert "6 and 10 items" in finding.sentence
+    assert finding.items == (0, 1, 2, 3, 4, 5)
+    assert _weak_link_finding(responses, ~side, n_linking, contraction).items == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_items_are_linked_by_people_who_answered_two(mixed):
+    """Groups by repeated joining, numbered by falling size; with a mixed score only, where the others say nothing."""
+    nan = np.nan
+    x = np.array(
+        [
+            [1, 0, nan, nan, nan, nan, nan],
+            [nan, 1, 1, nan, nan, nan, nan],  # all right: links 1 and 2 unless a mixed score is asked for
+            [nan, nan, nan, 1, 0, nan, nan],
+            [nan, nan, nan, nan, 0, 1, nan],
+            [nan, nan, nan, nan, nan, nan, 1],  # alone
+        ]
+    )
+    group = {item: {item} for item in range(7)}
+    answered = np.zeros(7, dtype=bool)
+    for row in x:
+        items = np.flatnonzero(~np.isnan(row))
+        if len(items) < 2 or (mixed and len(set(row[items])) < 2):
+            continue
+        answered[items] = True
+        joined = set().union(*(group[item] for item in items))
+        for item in joined:
+            group[item] = joined
+    found, told = linked_items(Responses.from_wide(x), mixed)
+    np.testing.assert_array_equal(told, answered)
+    for one in range(7):
+        assert {*np.flatnonzero(found == found[one])} == group[one]
+    sizes = np.bincount(found)
+    assert (np.diff(sizes) <= 0).all()
