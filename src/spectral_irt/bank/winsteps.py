@@ -22,6 +22,7 @@ from spectral_irt.text import short
 CONTROL = re.compile(r"\s*(&INST|&END|IAFILE\s*=)", re.IGNORECASE)
 END_OF_LABELS = re.compile(r"\s*END\s+(NAMES|LABELS)", re.IGNORECASE)
 ENTRIES = re.compile(r"(\d+)(?:-(\d+))?")
+LAST_ENTRY = 1_000_000  # no test has more items, and a range such as 1-2000000000 is a slip
 PROPER = {"1", "2", "3"}  # STATUS of items that were estimated or anchored
 ERRORS = ("ERROR", "MODLSE", "REALSE", "S.E.")  # names of the column of standard errors, by version
 
@@ -165,6 +166,8 @@ def of_iafile(path: Path, lines: Sequence[Line], labels: Sequence[str] = ()) -> 
             rows.append(AnchorRow(number, item, measure))
             continue
         first, last = int(entries[1]), int(entries[2] or entries[1])
+        if last > LAST_ENTRY or first > last:
+            raise ReadError(f"{str(path)!r}, line {number:,}: {short(item)} is no range of items, such as 3-5.")
         if labels and not 1 <= first <= last <= len(labels):
             raise ReadError(
                 f"{str(path)!r}, line {number:,}: there is no item {item}; after &END stand {len(labels):,} labels."
@@ -210,7 +213,8 @@ def of_control_file(path: Path, lines: Sequence[str]) -> WinstepsAnchors:
         other = path.parent / settings["IAFILE"]
         if not other.is_file():
             raise ReadError(f"{str(path)!r}: there is no file {str(other)!r}, which IAFILE= names.")
-        found = winsteps_anchors(other)
+        is_control_file = any(map(CONTROL.match, text_lines(other)))  # perhaps this one, without an end
+        found = None if is_control_file else winsteps_anchors(other)
         if found is None:
             raise ReadError(f"{str(other)!r} is no IAFILE=: its lines are the entry number of an item and a measure.")
         named = found.by_entry and bool(labels)

@@ -96,6 +96,11 @@ class Anchors:
             )
         kept = np.ones(len(self.items), dtype=bool)
         kept[place] = False
+        if not (positions(responses.items, self.items[kept]) >= 0).any():
+            raise OptionError(
+                "`free` leaves none of the anchors that are in the data, so that nothing would fix the scale. Leave "
+                "out some items, or calibrate without anchors."
+            )
         thresholds = kept[self.places.item]
         rest = replace(
             self,

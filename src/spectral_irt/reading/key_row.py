@@ -72,7 +72,7 @@ def without_key_rows(
             continue
         first, *others = key_rows
         for other in others:
-            _compare(first, checked_key(other.key), f"row {_row_number(table, other.row):,}, {other.label!r},", table)
+            _compare(first, checked_key(other.key), f"row {_row_number(table, other.row):,} ({other.label!r})", table)
         _compare(first, checked_key(key), "the row of another file", table)
         if scoring.key is not None:
             _compare(first, scoring.key, "`key=`", table)

@@ -141,6 +141,9 @@ def test_entry_numbers_are_labels_where_the_data_have_such(tmp_path):
             CONTROL.replace("IAFILE = * ; anchors\n1 -0.85 ; as last year\n3-4 0,5\n*", "IAFILE=gone.txt"),
             "there is no file",
         ),
+        ("&INST\nIAFILE=file.txt\n&END\n", "is no IAFILE="),  # itself
+        ("1-2000000000 0.5\n", "line 1: 1-2000000000 is no range of items"),
+        ("5-3 0.5\n", "line 1: 5-3 is no range of items"),
         (IFILE.replace("    -.85  1", "     abc  1"), "row 3: the measure of item 'M001' is 'abc', no number"),
         ("1 0.5\n9 0.2\n", "entry numbers '9'"),
         ("1 500\n2 480\n", "beyond 20 logits"),

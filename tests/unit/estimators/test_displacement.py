@@ -135,7 +135,7 @@ def test_what_cannot_be_set_free():
         fit.fit(data.responses, anchors={0: 0.1, 1: 0.2}, free=[1, 7])
     with pytest.raises(OptionError, match="there are no `anchors`"):
         fit.fit(data.responses, free=[1])
-    with pytest.raises(OptionError, match="fixed by nothing"):
+    with pytest.raises(OptionError, match="`free` leaves none of the anchors that are in the data"):
         fit.fit(data.responses, anchors={0: 0.1, 1: 0.2}, free=[0, 1])
 
 
