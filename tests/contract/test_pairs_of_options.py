@@ -59,9 +59,9 @@ REFUSED = {
     ("clusters", "anchors"): Refusal(DesignError, ("cluster-robust", "anchored")),
     ("clusters", "bank"): Refusal(DesignError, ("cluster-robust", "anchored")),
     ("clusters", "facets"): Refusal(OptionError, ("clustered", "these are ratings")),
-    ("clusters", "covariates"): Refusal(OptionError, ("without clusters", "properties of items")),
-    ("weights", "covariates"): Refusal(OptionError, ("of equal weight", "properties of items")),
-    ("survey", "covariates"): Refusal(OptionError, ("of equal weight", "properties of items")),
+    ("clusters", "covariates"): Refusal(OptionError, ("do not go with clusters", "properties of items")),
+    ("weights", "covariates"): Refusal(OptionError, ("do not go with weights of people", "properties of items")),
+    ("survey", "covariates"): Refusal(OptionError, ("do not go with weights of people", "properties of items")),
     ("anchors", "rating scale"): Refusal(OptionError, ("no anchors", "a rating scale")),
     ("bank", "rating scale"): Refusal(OptionError, ("no anchors", "a rating scale")),
     ("anchors", "facets"): Refusal(OptionError, ("anchors", "raters")),
@@ -71,8 +71,8 @@ REFUSED = {
     ("groups", "facets"): Refusal(OptionError, ("dif", "these are ratings")),
     ("facets", "covariates"): Refusal(OptionError, ("these are ratings", "item_covariates")),
     ("facets", "adaptive"): Refusal(OptionError, ("facets ('rater')", "with a fixed design")),
-    ("rating scale", "covariates"): Refusal(OptionError, ("a Rasch or partial credit model", "properties of items")),
-    ("covariates", "adaptive"): Refusal(OptionError, ("properties of items", "a fixed design")),
+    ("rating scale", "covariates"): Refusal(OptionError, ("go with a rating scale model", "properties of items")),
+    ("covariates", "adaptive"): Refusal(OptionError, ("properties of items", "an adaptive design")),
 }
 REFUSALS = {frozenset(pair): refusal for pair, refusal in REFUSED.items()}
 MAXIMUM = "maximum"  # of the likelihood of a rating scale, with no bias taken off

@@ -78,6 +78,21 @@ def test_bad_ratings_are_named_by_row_and_column(cli, rows, says):
     cli.refused("fit bad.csv --facet rater --response x -o out", says)
 
 
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--survey-weight id", "--survey-weight"),
+        ("--clustered-by id --survey-weight id", "--survey-weight, --clustered-by"),
+        ("--model rsm", "--model rsm"),
+        ("--design adaptive", "--design adaptive"),
+    ],
+)
+def test_what_properties_do_not_go_with_is_said_before_the_work(cli, option, named):
+    Path("a.csv").write_text("id,x,y\n1,1,0\n2,0,1\n3,1,0\n")
+    Path("c.csv").write_text("item,p\nx,1\ny,2\n")
+    cli.refused(f"fit a.csv --item-covariates c.csv {option}", f"--item-covariates does not go with {named}; leave")
+
+
 def test_properties_of_items_have_effects_and_a_test(cli):
     reference = Path(__file__).parents[1] / "reference"
     gold, answers = json.loads((reference / "lltm12.json").read_text()), reference / "lltm12.csv"

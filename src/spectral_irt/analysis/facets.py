@@ -35,7 +35,7 @@ from spectral_irt.inference.results import two_sided
 from spectral_irt.inference.scores.reliability import separation
 from spectral_irt.persons.residuals import UNEXPECTED_OF_ALL
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, p_value
+from spectral_irt.text import and_list, count, p_value
 from spectral_irt.xlsx import ABOUT, FINDINGS, LONGEST_SHEET_NAME
 
 if TYPE_CHECKING:
@@ -306,11 +306,16 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once
     def _explained(self, properties: Any) -> Explained:
         self._tell("properties of items")
-        rating_scale = self.calibration.model == RATING_SCALE
-        if rating_scale or self.calibration.adaptive or not self.sampling.simple:
+        obstacles = {
+            "a rating scale model": self.calibration.model == RATING_SCALE,
+            "an adaptive design": self.calibration.adaptive,
+            "weights of people": self.sampling.weights is not None,
+            "clusters": self.sampling.cluster is not None,
+        }
+        unfit = list(filter(obstacles.get, obstacles))
+        if unfit:
             raise OptionError(
-                "properties of items go with a Rasch or partial credit model, a fixed design, and people of equal "
-                "weight and without clusters."
+                f"effects of properties of items do not go with {and_list(unfit)}; leave out one of them."
             )
         if isinstance(properties, str | Path):
             from spectral_irt.reading.side_tables import read_item_properties

@@ -132,6 +132,11 @@ class FitJob:
         unscaled = results.scale and not shows_scale
         no_ability = ability != "wle" and no_persons and results.scale is None
         idle_seed = results.seed is not None and ability != "pv"
+        no_effects = {
+            "--model rsm": self.reading.model == "rsm", "--design adaptive": method.design == "adaptive",
+            "--survey-weight": method.survey_weight, "--clustered-by": method.clustered_by,
+        }  # fmt: skip
+        without_effects = list(filter(no_effects.get, no_effects)) if results.item_covariates is not None else []
         in_workbook = results.parquet and output is not None and is_workbook(output)
         return [
             (idle_seed, IDLE_SEED),
@@ -142,6 +147,10 @@ class FitJob:
                 "bank (--bank OTHER).",
             ),
             (facet and unlike, f"--facet does not go with {', '.join(unlike)} yet; leave out one of them."),
+            (
+                without_effects,
+                f"--item-covariates does not go with {', '.join(without_effects)}; leave out one of them.",
+            ),
             (facet and (no_fit or no_persons), "--facet is about people and ratings; leave out --skip."),
             (results.cut[0] and no_persons, "--cut is about people; leave out --skip persons."),
             (results.plots and (no_persons or no_fit), f"--plots shows people and item fit; leave out {unwanted}."),

@@ -101,7 +101,7 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
 def unusable(responses: Responses) -> DesignError:
     """Why responses of a single person, or of people without mixed scores, cannot say which item is harder."""
     low, high = ("wrong", "right")
-    if not responses.thresholds.binary:
+    if not responses.thresholds.binary or responses.codes is not None:  # of a single category, too
         low, high = "in the lowest category", "in the highest category"
     total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
     if responses.n_responses == 0:

@@ -28,6 +28,11 @@ def test_what_says_nothing(table, sentence):
         check_usable(Responses.from_wide(table))
 
 
+def test_the_same_category_everywhere_is_not_called_wrong():
+    with pytest.raises(DesignError, match="all 6 responses are in the lowest category, so"):
+        check_usable(Responses.from_wide([[2, 2], [2, 2], [2, 2]], ordered=True))
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_sums_alone_find_the_same_components(seed, monkeypatch):
     rng = np.random.default_rng(seed)
