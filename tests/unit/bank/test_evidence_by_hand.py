@@ -7,9 +7,10 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.bank.evidence import (
-    Met,
     Posterior,
+    Precisions,
     Quadratic,
+    SharedInformation,
     blocks_of,
     centered_on_parts,
     compared,
@@ -55,7 +56,7 @@ def posterior(layout, beta, kept, precisions=(0.0, 0.0), answers=None, fixed=Non
         kept,
         answers,
         beta,
-        precisions,
+        Precisions(*precisions),
         tied=np.ones(n, dtype=bool),
         fixed=np.zeros(n, dtype=bool) if fixed is None else fixed,
         floating=np.zeros(n, dtype=np.int64) if floating is None else floating,
@@ -87,7 +88,7 @@ def test_items_are_compared_by_the_sums_over_their_thresholds(blocks):
     kept = quadratic(LAYOUT, BETA, blocks)
     matrix = some_information(LAYOUT)
     sums = np.array([[matrix[np.ix_(LAYOUT.item == i, LAYOUT.item == j)].sum() for j in range(4)] for i in range(4)])
-    np.testing.assert_allclose(kept.between(LAYOUT), np.diag(sums) if blocks else sums, atol=1e-9)
+    np.testing.assert_allclose(kept.between_items(LAYOUT), np.diag(sums) if blocks else sums, atol=1e-9)
     v = np.linspace(-1, 1, 8)
     same = LAYOUT.item[:, None] == LAYOUT.item
     np.testing.assert_allclose(kept.times(v, LAYOUT), np.where(same, matrix, 0.0) @ v if blocks else matrix @ v)
@@ -97,7 +98,7 @@ def test_items_are_compared_by_the_sums_over_their_thresholds(blocks):
     u = np.array([0.3, -1.0, 0.4, 1.0])
     np.testing.assert_allclose(compared(point, u), N @ u, rtol=0.05, atol=0.3)  # the matched information
     np.testing.assert_allclose(own_information(point), np.diag(N), rtol=0.02)
-    met = Met(kept.between(LAYOUT), point)
+    met = SharedInformation(kept.between_items(LAYOUT), point)
     old = np.diag(sums) if blocks else sums
     expected = (old * u if blocks else old @ u) + compared(point, u)
     np.testing.assert_allclose(met.deviation(u), expected)
@@ -117,7 +118,9 @@ def test_the_gradient_is_that_of_a_parabola_and_of_the_answers(blocks, with_answ
     if with_answers:
         expected = expected + point.gradient
     np.testing.assert_allclose(here.gradient(), expected)
-    np.testing.assert_allclose(here.data, diagonal_of(kept.information, LAYOUT) + (point.information if point else 0))
+    np.testing.assert_allclose(
+        here.information, diagonal_of(kept.information, LAYOUT) + (point.information if point else 0)
+    )
     step = np.linspace(0.05, -0.04, 8)
     after = here.after(step)
     np.testing.assert_array_equal(after.beta, there + step)
@@ -136,7 +139,7 @@ def test_answers_are_added_to_a_matrix_with_the_squares_of_their_scores():
     np.testing.assert_allclose(after.information - kept.information, exact.information(BETA), rtol=0.05, atol=0.5)
     squares = np.diag(exact.at(BETA).score_gram())
     np.testing.assert_allclose(after.squares - kept.squares, squares, rtol=1e-3)
-    np.testing.assert_array_equal(after.level, kept.level)
+    np.testing.assert_array_equal(after.mean_of_others, kept.mean_of_others)
 
 
 def test_answers_are_added_to_blocks_with_the_level_of_those_met():
@@ -156,16 +159,16 @@ def test_answers_are_added_to_blocks_with_the_level_of_those_met():
     place, new = LAYOUT.mean(BETA), own_information(point)
     old = kept.information.sum(axis=(1, 2))
     met = place - compared(point, place) / new  # the mean of the others that the people of these answers met
-    np.testing.assert_allclose(after.level, (old * kept.level + new * met) / (old + new))
-    np.testing.assert_array_equal(here.levels(), kept.level)
+    np.testing.assert_allclose(after.mean_of_others, (old * kept.mean_of_others + new * met) / (old + new))
+    np.testing.assert_array_equal(here.means_of_others(), kept.mean_of_others)
 
 
 def test_the_mean_of_the_others_an_item_was_compared_with():
     """N (location) is E times what the item is above it."""
     kept = quadratic(LAYOUT, BETA)
     here = posterior(LAYOUT, BETA, kept, precisions=(1.0, 0.0))
-    N, place = kept.between(LAYOUT), LAYOUT.mean(BETA)
-    np.testing.assert_allclose(here.levels(), place - N @ place / np.diag(N))
+    N, place = kept.between_items(LAYOUT), LAYOUT.mean(BETA)
+    np.testing.assert_allclose(here.means_of_others(), place - N @ place / np.diag(N))
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1, 1, 1], [2, 1, 3, 2]], ids=["right or wrong", "categories"])
@@ -225,14 +228,20 @@ def test_the_ratio_of_squares_to_information_where_a_prior_counts():
     """Answers that look too regular count as regular as expected, as far as the prior counts."""
     kept = quadratic(LAYOUT, BETA)
     here = posterior(LAYOUT, BETA, kept)
-    np.testing.assert_allclose(here.ratio(), kept.squares / np.diag(kept.information))
-    counting = SimpleNamespace(prior=SimpleNamespace(counts=np.linspace(0, 1, 8)), data=here.data, kept=kept)
+    np.testing.assert_allclose(here.variance_ratio(), kept.squares / np.diag(kept.information))
+    counting = SimpleNamespace(
+        prior=SimpleNamespace(counts=np.linspace(0, 1, 8)),
+        information=here.information,
+        kept=kept,
+        informed=here.information > 0,
+    )
     expected = []
-    for share, squares, told in zip(np.linspace(0, 1, 8), kept.squares, here.data, strict=True):
+    for share, squares, told in zip(np.linspace(0, 1, 8), kept.squares, here.information, strict=True):
         expected.append((squares + share * max(told - squares, 0)) / told)
-    np.testing.assert_allclose(Posterior.ratio(counting), expected)
-    counting.data = np.where(np.arange(8) == 2, 0.0, here.data)
-    assert Posterior.ratio(counting)[2] == 1
+    np.testing.assert_allclose(Posterior.variance_ratio(counting), expected)
+    counting.information = np.where(np.arange(8) == 2, 0.0, here.information)
+    counting.informed = counting.information > 0
+    assert Posterior.variance_ratio(counting)[2] == 1
 
 
 def test_steps_end_where_the_penalized_gradient_is_zero():
