@@ -9,7 +9,7 @@ import pytest
 from end_to_end.tables import column, numbers, read_csv, record
 from reading import in_sqlite
 from spectral_irt import SpectralPartialCredit
-from spectral_irt.reading import wide_builder
+from spectral_irt.reading import tables
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 SCALE8, CREDIT6 = REFERENCE / "scale8.csv", REFERENCE / "credit6.csv"
@@ -34,8 +34,8 @@ def test_categories_are_seen(cli):
 )
 def test_answers_are_read_once_whatever_they_are_and_whatever_is_asked_of_people(cli, line, monkeypatch):
     calls = []
-    read = wide_builder._scored_tables
-    monkeypatch.setattr(wide_builder, "_scored_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
+    read = tables._scored_tables
+    monkeypatch.setattr(tables, "_scored_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
     about = pl.DataFrame({"sex": ["f", "m"] * 200, "room": [k % 20 for k in range(400)], "w": [1.0, 2.0] * 200})
     answers = pl.read_csv(SCALE8)
     pl.concat([about[: len(answers)], answers[:400]], how="horizontal").write_csv("a.csv")

@@ -1,9 +1,12 @@
-"""Block: the answers of whole people, packed; and thresholds: which item each belongs to.
+"""Block: the responses of whole people, packed; and thresholds: which item each belongs to.
 
 An answer x to an item with categories 0 to K is an entry among the ones of its person for the threshold that it passed
 last (if x > 0), and an entry among the zeros for the next one (if x < K). A right or wrong answer is one entry. On its
 way into a block an answer is one number, its *slot*: the item, followed by the bits of the category. Person and slot
-are one number again, and sorting those brings equal items of a person together: repeated answers are settled there."""
+are one number again, and sorting those brings equal items of a person together: repeated answers are settled there.
+
+`docs/design.md` draws it ("Words for parts of the data"). `ResponsesBuilder` packs what is read (`pack_block`), and
+every kernel gets a `Block` at a time; those that need whole answers take its `Rows`."""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +30,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.integer[Any]]
-Columns = tuple[Any, ...]  # arrays of one length, None where there is none: person, slot, option chosen, time
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 
@@ -35,6 +37,20 @@ DUPLICATES = ("error", "first", "last")
 # per-item sums it returns cost little beside it, and that a few blocks keep every thread busy.
 BLOCK_RESPONSES = 500_000
 CACHED = 32_768  # answers whose numbers fit in a core's cache together
+
+
+class AnswerRows(NamedTuple):
+    """Answers in any order, arrays of one length: the code of the person, the slot (item and category), the option
+    chosen where there is a key, and a number that orders repeated answers."""
+
+    person: NDArray[Any]
+    slot: NDArray[Any]
+    option: NDArray[np.uint8] | None = None
+    time: NDArray[Any] | None = None
+
+    def take(self, where: Any) -> AnswerRows:
+        """Some of them, by position, mask or slice."""
+        return AnswerRows(*(None if column is None else column[where] for column in self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +63,14 @@ class Block:
     items: NDArray[np.int32]
     options: NDArray[np.uint8] | None = None  # with an answer key: what was chosen, a code into `Responses.raw.options`
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
-    n_persons: int = field(init=False)
-    n_responses: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        vars(self).update(n_persons=len(self.split), n_responses=len(self.items))
+    @property
+    def n_persons(self) -> int:
+        return len(self.split)
+
+    @property
+    def n_responses(self) -> int:
+        return len(self.items)
 
     @property
     def counts(self) -> Ints:
@@ -79,24 +98,25 @@ class Block:
 
     def pattern(self, n_items: int) -> sparse.csr_array:
         """The 0/1 matrix with two rows per person (right, wrong) and a column per item; the items are not copied."""
-        found = self._cache.get(("pattern", n_items))
-        if found is None:
-            bounds, ones = self.bounds.astype(np.int32), shared_ones(self.n_responses)
-            found = budget().keep(csr(bounds, np.asarray(self.items), ones, n_items))
-            self._cache["pattern", n_items] = found
-        return found
+        matrix = self._cache.get(("pattern", n_items))
+        if matrix is None:
+            ones = shared_ones(self.n_responses)
+            matrix = budget().keep(csr(self.bounds.astype(np.int32), np.asarray(self.items), ones, n_items))
+            self._cache["pattern", n_items] = matrix
+        return matrix
 
     def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Two 0/1 matrices, people x items: right answers, and wrong answers. Made once, four bytes a response."""
-        found: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
-        if found is None:
-            right, made = self.right(), []
-            for sizes, items in ((self.scores, self.items[right]), (self.counts - self.scores, self.items[~right])):
-                indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-                made.append(csr(indptr, items, shared_ones(len(items)), n_items))
-            found = budget().keep(tuple(made))
-            self._cache["halves", n_items] = found  # both at once: another thread may look in between
-        return found
+        halves: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
+        if halves is None:
+            right = self.right()
+            halves = (
+                _half(self.scores, self.items[right], n_items),
+                _half(self.counts - self.scores, self.items[~right], n_items),
+            )
+            halves = budget().keep(halves)
+            self._cache["halves", n_items] = halves  # both at once: another thread may look in between
+        return halves
 
     def person_of_response(self) -> Ints:
         return np.repeat(np.arange(self.n_persons), self.counts)
@@ -112,13 +132,19 @@ class Block:
     def keep_items(self, new_code: NDArray[np.int32]) -> Block:
         """The block with item `i` renamed `new_code[i]`, and dropped where that is negative."""
         codes = new_code[self.items]
-        kept = codes >= 0
-        before = np.concatenate([[0], np.cumsum(kept)])
-        options = None if self.options is None else self.options[kept]
-        return Block(before[self.indptr], before[self.split], codes[kept], options)
+        stays = codes >= 0
+        n_before = np.concatenate([[0], np.cumsum(stays)])
+        options = None if self.options is None else self.options[stays]
+        return Block(n_before[self.indptr], n_before[self.split], codes[stays], options)
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_cache": {}}
+
+
+def _half(counts: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:
+    """A 0/1 matrix, people x items, of so many items of each person."""
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return csr(indptr, items, shared_ones(len(items)), n_items)
 
 
 def spans(starts: Ints, counts: Ints) -> Ints:
@@ -143,25 +169,42 @@ EMPTY = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Which item each threshold belongs to, from K_i = `max_score` of each item, which has the categories 0 to K_i."""
+    """Which item each threshold belongs to, from K_i = `max_score` of each item, which has the categories 0 to K_i.
+
+    `all_ones` says that every K_i is 1, without a look at them: there may be millions.
+    """
 
     max_score: Ints
-    widest: int = 0  # the highest of them; 1: all are; 0: see there, which takes a while for many items
-    n_items: int = field(init=False)
-    n_entries: int = field(init=False)
-    bits: int = field(init=False)  # that a category takes
-    binary: bool = field(init=False)  # every answer is right or wrong: an entry is an answer, and a threshold an item
-
-    def __post_init__(self) -> None:
-        n_items, widest = len(self.max_score), self.widest or int(self.max_score.max(initial=1))
-        n_entries = n_items if self.widest == 1 else int(self.max_score.sum())
-        vars(self).update(widest=widest, bits=widest.bit_length(), binary=widest == 1)
-        vars(self).update(n_items=n_items, n_entries=n_entries)
+    all_ones: bool = False
 
     @classmethod
     def ones(cls, n_items: int) -> Thresholds:
         """Items that are answered right or wrong; they take no space."""
-        return cls(np.broadcast_to(np.int64(1), n_items), 1)
+        return cls(np.broadcast_to(np.int64(1), n_items), all_ones=True)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.max_score)
+
+    @cached_property
+    def n_entries(self) -> int:
+        """How many thresholds all items have."""
+        return self.n_items if self.all_ones else int(self.max_score.sum())
+
+    @cached_property
+    def widest(self) -> int:
+        """The highest K_i."""
+        return 1 if self.all_ones else int(self.max_score.max(initial=1))
+
+    @property
+    def bits(self) -> int:
+        """That a category takes."""
+        return self.widest.bit_length()
+
+    @property
+    def binary(self) -> bool:
+        """Whether every answer is right or wrong: an entry is an answer, and a threshold an item."""
+        return self.widest == 1
 
     @cached_property
     def first(self) -> Ints:
@@ -220,10 +263,13 @@ def answered_items(block: Block, layout: Thresholds) -> tuple[Ints, NDArray[np.i
     """Where each person's answers begin, and the item and category of each answer."""
     if layout.binary:
         return block.indptr, np.asarray(block.items), block.right().astype(np.int64)
-    one = block.right() | ~layout.below[block.items]  # what it passed last, or the first threshold, which it failed
-    code = block.items[one]
-    indptr = np.concatenate([[0], np.cumsum(one)])[block.indptr]
-    return indptr, layout.item[code].astype(np.int32), np.where(block.right()[one], layout.level[code], 0)
+    right = block.right()
+    # One entry of each answer: the threshold that it passed last, or the first one, which it failed.
+    is_answer = right | ~layout.below[block.items]
+    entry = block.items[is_answer]
+    indptr = np.concatenate([[0], np.cumsum(is_answer)])[block.indptr]
+    category = np.where(right[is_answer], layout.level[entry], 0)
+    return indptr, layout.item[entry].astype(np.int32), category
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,14 +294,28 @@ class Rows:
         return (self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1)
 
     def part(self, start: int, stop: int) -> Rows:
-        low, high, mine = self.indptr[start], self.indptr[stop], slice(start, stop)
-        category = None if self.category is None else self.category[low:high]
-        of_people = (self.counts[mine], self.scores[mine], self.max_scores[mine])
-        return Rows(self.indptr[start : stop + 1] - low, self.items[low:high], *of_people, category)
+        """The people from one number to before the other."""
+        low = self.indptr[start]
+        high = self.indptr[stop]
+        return Rows(
+            indptr=self.indptr[start : stop + 1] - low,
+            items=self.items[low:high],
+            counts=self.counts[start:stop],
+            scores=self.scores[start:stop],
+            max_scores=self.max_scores[start:stop],
+            category=None if self.category is None else self.category[low:high],
+        )
 
     def take(self, people: Ints) -> Rows:
         indptr, items, category = taken_rows(self.indptr, people, self.items, self.category)
-        return Rows(indptr, items, self.counts[people], self.scores[people], self.max_scores[people], category)
+        return Rows(
+            indptr=indptr,
+            items=items,
+            counts=self.counts[people],
+            scores=self.scores[people],
+            max_scores=self.max_scores[people],
+            category=category,
+        )
 
     def sums(self, values: NDArray[np.generic]) -> Floats:
         out = np.zeros(len(self.counts))
@@ -269,28 +329,42 @@ def rows_of(block: Block, layout: Thresholds) -> Rows:
     """The rows of a block: its own arrays where answers are right or wrong, else made once."""
     if layout.binary:
         return Rows(block.indptr, np.asarray(block.items), block.counts, block.scores, block.counts)
-    found: Rows | None = block._cache.get(("rows", layout.n_entries))
-    if found is None:
+    rows: Rows | None = block._cache.get(("rows", layout.n_entries))
+    if rows is None:
         indptr, items, category = answered_items(block, layout)
-        before = np.concatenate([[0], np.cumsum(category)])
-        size = np.concatenate([[0], np.cumsum(layout.max_score[items])])
-        scores, most = np.diff(before[indptr]), np.diff(size[indptr])
-        made = Rows(indptr, items, np.diff(indptr), scores, most, category.astype(np.int16))
-        found = block._cache["rows", layout.n_entries] = budget().keep(made)
-    return found
+        score_before = np.concatenate([[0], np.cumsum(category)])
+        max_score_before = np.concatenate([[0], np.cumsum(layout.max_score[items])])
+        rows = budget().keep(
+            Rows(
+                indptr=indptr,
+                items=items,
+                counts=np.diff(indptr),
+                scores=np.diff(score_before[indptr]),
+                max_scores=np.diff(max_score_before[indptr]),
+                category=category.astype(np.int16),
+            )
+        )
+        block._cache["rows", layout.n_entries] = rows
+    return rows
 
 
 def of_people(block: Block, thresholds: Thresholds, name: str) -> Ints:
     """The `counts`, `scores` or `max_scores` of each person."""
-    found: Ints = getattr(rows_of(block, thresholds), name)
-    return found
+    values: Ints = getattr(rows_of(block, thresholds), name)
+    return values
 
 
 def kinds_of_people(block: Block, thresholds: Thresholds) -> Ints:
     """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
     rows = rows_of(block, thresholds)
-    n, s, several = rows.counts, rows.scores, rows.counts > 1
-    kinds = (n == 0, n == 1, several & (s == rows.max_scores), several & (s == 0), rows.informative)
+    several = rows.counts > 1
+    kinds = (
+        rows.counts == 0,
+        rows.counts == 1,
+        several & (rows.scores == rows.max_scores),
+        several & (rows.scores == 0),
+        rows.informative,
+    )
     return np.count_nonzero(kinds, axis=1)
 
 
@@ -299,20 +373,29 @@ def pair_work(block: Block, thresholds: Thresholds) -> float:
 
 
 def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+    """Person, item and category of each answer: True for right where answers are right or wrong."""
     indptr, item, category = answered_items(block, thresholds)
-    return np.repeat(person, np.diff(indptr)), item, category.astype(bool) if thresholds.binary else category
+    if thresholds.binary:
+        category = category.astype(bool)
+    return np.repeat(person, np.diff(indptr)), item, category
 
 
-n_persons, n_responses, items, options = map(attrgetter, ("n_persons", "n_responses", "items", "options"))
+# Fields of a block as kernels.
+n_persons = attrgetter("n_persons")
+n_responses = attrgetter("n_responses")
+items = attrgetter("items")
+options = attrgetter("options")
 
 
 def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
     """How many answered each item, and how many of them right; by sparse sums, in a third of the time of counting."""
-    cells = (2 * block.n_persons, block.bounds.astype(np.int32), np.asarray(block.items))
-    halves, ones = np.zeros((2, n_items)), shared_ones(block.n_responses)
-    for half, total in enumerate(halves):  # right, and wrong
-        add_columns(cells, ones, np.tile(np.arange(2.0) == half, block.n_persons).astype(np.float64), total)
-    right, wrong = halves.astype(np.int64)
+    rows = (2 * block.n_persons, block.bounds.astype(np.int32), np.asarray(block.items))
+    ones = shared_ones(block.n_responses)
+    totals = np.zeros((2, n_items))
+    for half, total in enumerate(totals):  # rows of right answers, and of wrong ones
+        in_half = np.tile(np.arange(2.0) == half, block.n_persons).astype(np.float64)
+        add_columns(rows, ones, in_half, total)
+    right, wrong = totals.astype(np.int64)
     return right + wrong, right
 
 
@@ -364,18 +447,18 @@ def slots_of(item: Codes, category: Any, bits: int) -> NDArray[np.int32]:
     return slots
 
 
-def at(columns: Columns, where: Any) -> Columns:
-    return tuple(None if each is None else each[where] for each in columns)
-
-
-def pack_block(rows: Columns, persons: range, thresholds: Thresholds = BINARY, repeats: Repeats | None = None) -> Block:
+def pack_block(
+    rows: AnswerRows, persons: range, thresholds: Thresholds = BINARY, repeats: Repeats | None = None
+) -> Block:
     """One block of these people: by person, then right before wrong, then item. Person codes count from 0. Without
     `repeats` none is repeated. Arrays are changed in place, and let go at once."""
-    bits, n_persons, with_options = thresholds.bits, len(persons), rows[2] is not None
-    key, slot_bits, low = _sorted_keys(rows, bits, persons, repeats or Repeats())
+    bits = thresholds.bits
+    n_persons = len(persons)
+    with_options = rows.option is not None
+    key, slot_bits, option_bits = _sorted_keys(rows, bits, persons, repeats or Repeats())
     del rows
     chosen: NDArray[Any] = (key & 0xFF).astype(np.uint8) if with_options else np.empty(len(key), dtype=np.int8)
-    key >>= low
+    key >>= option_bits
     person = (key >> slot_bits).astype(np.int32)
     key &= (1 << slot_bits) - 1
     slots = key.astype(np.int32)
@@ -389,11 +472,13 @@ def pack_block(rows: Columns, persons: range, thresholds: Thresholds = BINARY, r
         return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
     item = slots >> bits
     slots &= (1 << bits) - 1
-    passed, failed = slots > 0, slots < thresholds.max_score.astype(np.int32)[item]
+    passed = slots > 0  # a first threshold, at least
+    failed = slots < thresholds.max_score.astype(np.int32)[item]
     slots += thresholds.first.astype(np.int32)[item]
     del item
     limits = np.arange(n_persons + 1, dtype=np.int32)
-    n_right, n_wrong = (np.searchsorted(person[mask], limits) for mask in (passed, failed))
+    n_right = np.searchsorted(person[passed], limits)
+    n_wrong = np.searchsorted(person[failed], limits)
     del person
     indptr = n_right + n_wrong
     options = np.empty(indptr[-1], dtype=np.uint8) if with_options else None
@@ -403,35 +488,51 @@ def pack_block(rows: Columns, persons: range, thresholds: Thresholds = BINARY, r
     slots -= 1
     block.items[right] = slots[passed]  # ... and the one that it passed last, where there are
     if options is not None:
-        options[right], options[~right] = chosen[passed], chosen[failed]
+        options[right] = chosen[passed]
+        options[~right] = chosen[failed]
     return block
 
 
-def _sorted_keys(rows: Columns, bits: int, persons: range, repeats: Repeats) -> tuple[NDArray[Any], int, int]:
-    """Person, slot and option as one number, of 32 bits if it can be (sorted twice as fast), in order; and the bits of
-    the latter two. Of repeated answers one, where that is asked for."""
-    person, slots, options, when = rows
-    slot_bits = max(int(slots.max(initial=1)).bit_length(), bits)
-    low = 0 if options is None else 8
-    dtype = np.dtype(np.uint32 if len(persons).bit_length() + slot_bits + low <= 32 else np.uint64)
-    key: NDArray[Any] = person.astype(dtype)
+class SortedKeys(NamedTuple):
+    """Person, slot and option as one number each, in order; and how many bits slots and options take in it."""
+
+    key: NDArray[Any]
+    slot_bits: int
+    option_bits: int
+
+
+def _sorted_keys(rows: AnswerRows, bits: int, persons: range, repeats: Repeats) -> SortedKeys:
+    """The rows as numbers, of 32 bits if they can be (sorted twice as fast). Of repeated answers one, where that is
+    asked for."""
+    slot_bits = max(int(rows.slot.max(initial=1)).bit_length(), bits)
+    option_bits = 0 if rows.option is None else 8
+    all_bits = len(persons).bit_length() + slot_bits + option_bits
+    key: NDArray[Any] = rows.person.astype(np.dtype(np.uint32 if all_bits <= 32 else np.uint64))
     key <<= slot_bits
-    key |= slots.view(f"u{slots.itemsize}")
-    if options is not None:
-        key <<= low
-        key |= options
-    pair = key >> (bits + low)  # person and item
+    key |= rows.slot.view(f"u{rows.slot.itemsize}")
+    if rows.option is not None:
+        key <<= option_bits
+        key |= rows.option
+    pair = key >> (bits + option_bits)  # person and item
     if np.any(pair[1:] <= pair[:-1]):
         key.sort()
-        np.right_shift(key, bits + low, out=pair)
-        again = pair[1:][pair[1:] == pair[:-1]]
-        if len(again):
-            item = again & ((1 << (slot_bits - bits)) - 1)
-            repeats.add((again >> (slot_bits - bits)).astype(np.int64) + persons.start, item.astype(np.int64))
+        np.right_shift(key, bits + option_bits, out=pair)
+        repeated_pairs = pair[1:][pair[1:] == pair[:-1]]
+        if len(repeated_pairs):
+            item_bits = slot_bits - bits
+            item = repeated_pairs & ((1 << item_bits) - 1)
+            repeats.add((repeated_pairs >> item_bits).astype(np.int64) + persons.start, item.astype(np.int64))
             if repeats.counts != "error":
-                pair = (person.astype(np.int64) << 32) + (slots >> bits)
-                order = np.argsort(pair, kind="stable") if when is None else np.lexsort((when, pair))
-                new = np.concatenate([[True], np.diff(pair[order]) != 0])
-                kept = new if repeats.counts == "first" else np.concatenate([new[1:], [True]])
-                return _sorted_keys(at(rows, order[kept]), bits, persons, repeats)
-    return key, slot_bits, low
+                one_each = rows.take(_first_or_last(rows, bits, repeats.counts))
+                return _sorted_keys(one_each, bits, persons, repeats)
+    return SortedKeys(key, slot_bits, option_bits)
+
+
+def _first_or_last(rows: AnswerRows, bits: int, counts: Duplicates) -> Ints:
+    """Positions of the answers that count: the first, or the last, of a person to an item."""
+    pair = (rows.person.astype(np.int64) << 32) + (rows.slot >> bits)
+    order = np.argsort(pair, kind="stable") if rows.time is None else np.lexsort((rows.time, pair))
+    is_first = np.concatenate([[True], np.diff(pair[order]) != 0])
+    if counts == "first":
+        return order[is_first]
+    return order[np.concatenate([is_first[1:], [True]])]

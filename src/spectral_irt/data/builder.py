@@ -2,7 +2,10 @@
 
 Answers lie in a pile, perhaps on disk, under the codes by which people and items came up. Right and wrong answers of
 whole people are packed on the way; of more categories those of an item are known only when all were seen, and the rows
-are then dealt out to blocks, a counting pass."""
+are then dealt out to blocks, a counting pass.
+
+The builders of `reading/` (long and wide tables), `Responses.from_long` and arrays (`from_array`) add pieces
+(`ResponsesBuilder.add`) and ask for the responses at the end. `as_responses` is what `fit` makes of its argument."""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +23,13 @@ from scipy import sparse
 from spectral_irt.data.block import (
     BINARY,
     BLOCK_RESPONSES,
+    AnswerRows,
     Block,
     Codes,
-    Columns,
     Duplicates,
     Ints,
     Repeats,
     Thresholds,
-    at,
     pack_block,
     person_chunks,
     slots_of,
@@ -47,7 +49,7 @@ from spectral_irt.errors import (
     for_shell,
 )
 from spectral_irt.numerics import counting_sort
-from spectral_irt.text import listed
+from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
     from spectral_irt.data.categories import AnswerKey, OneSpelling, Used
@@ -62,13 +64,23 @@ MANY_REPEATS = 0.1  # of the answers that are kept: to leave out more may change
 IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
 
 
+class RawAnswersRead(NamedTuple):
+    """What is known of answers before they were scored, if anything, and notes on how they were read."""
+
+    answers: RawAnswers | None
+    notes: tuple[Finding, ...]
+
+
 class ResponsesBuilder:
     """Scores and packs pieces of raw answers; `labels` gives those of the items that came up, by code."""
 
     def __init__(
         self, scoring: Scoring, source: str, labels: Callable[[], Sequence[Any]], *, duplicates: Duplicates = "error"
     ) -> None:
-        self.scoring, self.source, self._labels, self.duplicates = scoring, source, labels, duplicates
+        self.scoring = scoring
+        self.source = source
+        self.duplicates = duplicates
+        self._labels = labels
         self.check: ValueCheck | None = None  # where there is something to take note of
         self._key: AnswerKey | None = None
         self._spelling: OneSpelling | None = None
@@ -83,7 +95,7 @@ class ResponsesBuilder:
         self._blocks: list[Block] = []  # right and wrong answers of whole people
         self._n_people = 0  # in the blocks
         self._binary = scoring.undecided or scoring.highest <= 1  # up to now
-        self._pile = Pile()  # person, slot, option and time of each answer
+        self._pile = Pile()
         self.n_waiting = 0  # answers that are not packed
         self.turned = 0  # see `Settled`
 
@@ -108,9 +120,12 @@ class ResponsesBuilder:
 
                 self.check = ValueCheck(self.scoring)
             self.check.note(values, answers, odd, place)
-        cells = (person, item)
+        person_of_cell = person
+        item_of_cell = item
         if answered is not None:
-            person, item, when = person[answered], item[answered], None if when is None else when[answered]
+            person = person[answered]
+            item = item[answered]
+            when = None if when is None else when[answered]
         person = person.astype(np.int32, copy=False)
         options = None
         if self._spelling is not None:
@@ -126,39 +141,45 @@ class ResponsesBuilder:
         wrong = None  # cells that count as wrong though they are blank
         if width is not None:
             self._blanks = self._blanks or BlankCounter(self.scoring)
-            wrong = self._blanks.wrong(values, cells[1], width, answered)
+            wrong = self._blanks.wrong(values, item_of_cell, width, answered)
         if wrong is not None:
-            person = np.concatenate([person, cells[0][wrong].astype(np.int32)])
-            slots = np.concatenate([slots, slots_of(cells[1][wrong], np.int32(0), bits)])
+            person = np.concatenate([person, person_of_cell[wrong].astype(np.int32)])
+            slots = np.concatenate([slots, slots_of(item_of_cell[wrong], np.int32(0), bits)])
             if options is not None:
                 options = np.concatenate([options, np.full(len(wrong), BLANK, dtype=np.uint8)])
-        self._pile.add(person, slots, options, when)
+        self._pile.add(AnswerRows(person, slots, options, when))
         self.n_waiting += len(slots)
 
     def _give_room(self) -> None:
         """Answers were taken for right and wrong until now: slots have room for more categories from now on."""
-        before, bits, n_people = self._pile, self.scoring.bits, 0
-        self._pile, self._binary = Pile(), False
+        waiting = self._pile
+        bits = self.scoring.bits
+        self._pile = Pile()
+        self._binary = False
+        n_people = 0
         for block in self._blocks:
-            row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
-            slots = slots_of(np.asarray(block.items), 1 - (row & 1), bits)
-            self._pile.add((row >> 1) + np.int32(n_people), slots, None, None)
+            half = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
+            person = (half >> 1) + np.int32(n_people)
+            self._pile.add(AnswerRows(person, slots_of(np.asarray(block.items), 1 - (half & 1), bits)))
             n_people += block.n_persons
         self._blocks = []
-        for person, codes, *others in before.used_up():
-            self._pile.add(person, slots_of(codes >> 1, codes & 1, bits), *others)
+        for rows in waiting.used_up():
+            self._pile.add(rows._replace(slot=slots_of(rows.slot >> 1, rows.slot & 1, bits)))
 
     def whole_people(self, stop: int, persons: Sequence[Any] | Labels, items: Labels) -> None:
         """Pack the people before `stop`, who are complete, if answers are right or wrong; `persons` label new ones."""
         if not (self._binary and len(self._pile)):
             return
-        person, *others = next(self._pile.used_up(np.inf))
-        person = person - np.int32(self._n_people)
-        repeats, counts = Repeats(self.duplicates), np.bincount(person, minlength=stop - self._n_people)
-        self._blocks += pack_rows([(person, *others)], counts, BINARY, repeats)
+        rows = next(self._pile.used_up(np.inf))
+        rows = rows._replace(person=rows.person - np.int32(self._n_people))
+        counts = np.bincount(rows.person, minlength=stop - self._n_people)
+        repeats = Repeats(self.duplicates)
+        self._blocks += pack_rows([rows], counts, BINARY, repeats)
         if repeats.extra:
             repeats.complain(persons, items, self.source)
-        self._n_people, self.n_waiting, self._pile = stop, 0, Pile()
+        self._n_people = stop
+        self.n_waiting = 0
+        self._pile = Pile()
 
     def responses(
         self,
@@ -173,126 +194,165 @@ class ResponsesBuilder:
         `of` are the things rated and the one of each item: it has the same categories whoever rates."""
         if self.check is not None:
             self.check.complain(self.source)
-        raw, labels = None, items.tolist()
+        raw = self._raw_answers(items.tolist())
+        if self._blocks and not len(self._pile):
+            responses = Responses(tuple(self._blocks), items, persons, source=self.source)
+        else:
+            responses = self._of_pile(persons, items, person_at, item_at, of, report)
+        if self.check is not None:
+            self.check.complain_of_scores(responses)
+        return replace(responses, raw=raw.answers, notes=(*responses.notes, *raw.notes))
+
+    def _raw_answers(self, items: list[Any]) -> RawAnswersRead:
+        """What is known of the answers before they were scored, and notes on how they were read."""
+        raw: RawAnswers | None = None
         notes: tuple[Finding, ...] = ()
         if self._key is not None:
-            raw, notes = self._key.known(labels)
+            raw, notes = self._key.known(items)
         if self._spelling is not None:
             notes += self._spelling.findings()
         if self._n_rounded:
-            were = "fraction was" if self._n_rounded == 1 else "fractions were"
-            sentence = f"{self._n_rounded:,} {were} rounded to the nearest whole number, as asked."
+            were = count(self._n_rounded, "fraction was", "fractions were")
+            sentence = f"{were} rounded to the nearest whole number, as asked."
             notes += (Finding("fractions_rounded", "note", sentence, number=self._n_rounded),)
         if self._blanks is not None:
-            omitted_or_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
-            blanks = dict(zip(labels, omitted_or_not_reached, strict=False))
             how = self.scoring
-            decided = bool(how.not_presented) or "wrong" in (how.omitted, how.not_reached)
-            raw = replace(raw or RawAnswers(), blanks=blanks, blanks_decided=decided)
-            if "wrong" in (self.scoring.omitted, self.scoring.not_reached):
-                notes += self._blanks.findings(labels)
-        if self._blocks and not len(self._pile):
-            made = Responses(tuple(self._blocks), items, persons, source=self.source)
-        else:
-            made = self._of_pile(persons, items, person_at, item_at, of, report)
-        if self.check is not None:
-            self.check.complain_of_scores(made)
-        return replace(made, raw=raw, notes=(*made.notes, *notes))
+            counts_as_wrong = "wrong" in (how.omitted, how.not_reached)
+            omitted_and_not_reached = zip(*self._blanks.sums[1:].tolist(), strict=True)
+            raw = replace(
+                raw or RawAnswers(),
+                blanks=dict(zip(items, omitted_and_not_reached, strict=False)),
+                blanks_decided=bool(how.not_presented) or counts_as_wrong,
+            )
+            if counts_as_wrong:
+                notes += self._blanks.findings(items)
+        return RawAnswersRead(raw, notes)
 
     def _of_pile(
         self, persons: Labels, items: Labels, person_at: FinalCodes, item_at: FinalCodes, of: Any, report: Any
     ) -> Responses:
         """Responses of answers that lie in the pile, which is used up."""
-        item_at = np.arange(len(items), dtype=np.int32) if item_at is None else item_at
-        known: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
-        final: Any = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().take  # of slots as they came up
+        if item_at is None:
+            item_at = np.arange(len(items), dtype=np.int32)
         used = None
         if not self._binary:
-            from spectral_irt.data.categories import Used, without_unused  # right and wrong need none of that
+            from spectral_irt.data.categories import Used  # right and wrong need none of that
 
             used = Used(self.scoring.bits)
         counts = self._counts(person_at, len(persons), used)
+        # What makes slots under final codes from slots as they came up.
+        final: Any = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().take
+        about: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
         if used is not None:
             settled, final = used.settled(item_at, items, self.scoring, self.source, of)
-            known = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
+            about = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
             self.turned = settled.turned
-        repeats, blocks, n_packed = Repeats(self.duplicates), [], 0
-        pieces = self._final_rows(person_at, final)
-        for block in pack_rows(pieces, counts, known["thresholds"], repeats):
+        repeats = Repeats(self.duplicates)
+        blocks: list[Block] = []
+        n_packed = 0
+        for block in pack_rows(self._final_rows(person_at, final), counts, about["thresholds"], repeats):
             n_packed += block.n_persons
             blocks.append(block)
             report(n_packed / len(persons))
-        if repeats.extra:
-            repeats.complain(persons, items, self.source)
-        made = Responses(tuple(blocks), items, persons, source=self.source, **known)
+        responses = Responses(tuple(blocks), items, persons, source=self.source, **about)
         if not repeats.extra:
-            return made
-        if self.scoring.unused != "keep" and made.codes is not None:
-            made = without_unused(made, self.scoring, of)
-        what = "1 repeated answer was" if repeats.extra == 1 else f"{repeats.extra:,} repeated answers were"
-        sentence = f"{what} left out: the {self.duplicates} answer of a person to an item counts."
-        many = repeats.extra > MANY_REPEATS * made.n_responses
-        severity: Severity = "warning" if many else "note"
-        finding = Finding("repeats_left_out", severity, sentence, number=repeats.extra)
-        return replace(made, notes=(*made.notes, finding))
+            return responses
+        repeats.complain(persons, items, self.source)
+        if self.scoring.unused != "keep" and responses.codes is not None:
+            from spectral_irt.data.categories import without_unused
+
+            responses = without_unused(responses, self.scoring, of)
+        finding = self._repeats_left_out(repeats.extra, responses.n_responses)
+        return replace(responses, notes=(*responses.notes, finding))
+
+    def _repeats_left_out(self, n_repeats: int, n_responses: int) -> Finding:
+        were = count(n_repeats, "repeated answer was", "repeated answers were")
+        severity: Severity = "warning" if n_repeats > MANY_REPEATS * n_responses else "note"
+        sentence = f"{were} left out: the {self.duplicates} answer of a person to an item counts."
+        return Finding("repeats_left_out", severity, sentence, number=n_repeats)
 
     def _counts(self, person_at: FinalCodes, n_persons: int, used: Used | None) -> Ints:
         """Answers of each person; `used` notes the categories on the way."""
         counts = np.zeros(n_persons, dtype=np.int64)
-        for person, slots, _, _ in self._pile:
-            final = person if person_at is None else person_at[person]
-            counts += np.bincount(final, minlength=n_persons)
+        for rows in self._pile:
+            person = rows.person if person_at is None else person_at[rows.person]
+            counts += np.bincount(person, minlength=n_persons)
             if used is not None:
-                used.note(slots)
+                used.note(rows.slot)
         return counts
 
-    def _final_rows(self, person_at: FinalCodes, final: Any) -> Iterator[Columns]:
+    def _final_rows(self, person_at: FinalCodes, final: Any) -> Iterator[AnswerRows]:
         """The answers with people and items under their final codes; `final` makes slots of those that came up."""
-        for person, slots, options, when in self._pile.used_up(DEALT if self._pile.spilled else 1):
-            yield person if person_at is None else person_at[person], final(slots), options, when
+        for rows in self._pile.used_up(DEALT if self._pile.spilled else 1):
+            person = rows.person if person_at is None else person_at[rows.person]
+            yield rows._replace(person=person, slot=final(rows.slot))
 
 
-class Pile(list[Columns]):
-    """Pieces of several columns, in order, mapped from a file where memory does not suffice."""
+LET_GO = AnswerRows(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))  # in the place of a piece that was used
 
-    held, spilled = 0, False  # bytes in memory; whether some pieces are not there
 
-    def add(self, *columns: Any) -> None:
-        """A copy of each, made by this thread, whose memory serves it again; codes that fit have two bytes each."""
-        kept, size = list(columns), 0
-        for k, column in enumerate(columns):
-            if column is not None:
-                fits = column.dtype == np.int32 and int(column.max(initial=0)) < 1 << 16
-                kept[k] = column.astype(np.uint16 if fits else column.dtype)
-                size += kept[k].nbytes
-        if self.held + size <= SHARE * budget().room:
-            self.held += size
+class Pile:
+    """Pieces of answers in the order in which they came, mapped from a file where memory does not suffice."""
+
+    def __init__(self) -> None:
+        self.pieces: list[AnswerRows] = []
+        self.spilled = False  # whether some pieces are not in memory
+        self._in_memory = 0  # bytes
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __iter__(self) -> Iterator[AnswerRows]:
+        return iter(self.pieces)
+
+    def add(self, rows: AnswerRows) -> None:
+        """A copy of each column, made by this thread, whose memory serves it again."""
+        columns = [None if column is None else _small_copy(column) for column in rows]
+        size = sum(column.nbytes for column in columns if column is not None)
+        if self._in_memory + size <= SHARE * budget().room:
+            self._in_memory += size
         else:
             self.spilled = True
-            kept = [None if column is None else budget().spill.put(column) for column in kept]
-        self.append(tuple(kept))
+            columns = [None if column is None else budget().spill.put(column) for column in columns]
+        self.pieces.append(AnswerRows(*columns))  # type: ignore[arg-type]
 
-    def used_up(self, n_rows: float = 1) -> Iterator[Columns]:
+    def used_up(self, n_rows: float = 1) -> Iterator[AnswerRows]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""
-        waiting: list[Columns] = []
+        waiting: list[AnswerRows] = []
         n_waiting = 0
-        for k in range(len(self)):
-            waiting.append(self[k])
-            self[k] = ()
-            n_waiting += len(waiting[-1][0])
-            if k + 1 == len(self) or n_waiting >= n_rows:
-                together, waiting, n_waiting = waiting, [], 0
+        for k in range(len(self.pieces)):
+            waiting.append(self.pieces[k])
+            self.pieces[k] = LET_GO
+            n_waiting += len(waiting[-1].person)
+            if k + 1 == len(self.pieces) or n_waiting >= n_rows:
+                together = waiting
+                waiting = []
+                n_waiting = 0
                 yield _joined(together)
                 del together
 
 
-def _joined(pieces: Sequence[Columns]) -> Columns:
+def _small_copy(column: NDArray[Any]) -> NDArray[Any]:
+    """Codes that fit have two bytes each."""
+    fits = column.dtype == np.int32 and int(column.max(initial=0)) < 1 << 16
+    return column.astype(np.uint16 if fits else column.dtype)
+
+
+def _joined(pieces: Sequence[AnswerRows]) -> AnswerRows:
     if len(pieces) == 1:
         return pieces[0]
-    return tuple(None if each[0] is None else np.concatenate(each) for each in zip(*pieces, strict=True))
+    option = None
+    time = None
+    if pieces[0].option is not None:
+        option = np.concatenate([rows.option for rows in pieces])  # type: ignore[misc]
+    if pieces[0].time is not None:
+        time = np.concatenate([rows.time for rows in pieces])  # type: ignore[misc]
+    person = np.concatenate([rows.person for rows in pieces])
+    slot = np.concatenate([rows.slot for rows in pieces])
+    return AnswerRows(person, slot, option, time)
 
 
-def pack_rows(pieces: Iterable[Columns], counts: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
+def pack_rows(pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
     """Blocks from pieces of rows in any order, in memory while the budget has room, else mapped from a temporary file;
     `counts` are the answers of each person. Of repeated answers the first is the one that arrived first, or has the
     lowest time."""
@@ -303,48 +363,58 @@ def pack_rows(pieces: Iterable[Columns], counts: Ints, layout: Thresholds, repea
         yield from _pack_dealt(pieces, np.array(chunks), layout, repeats)
 
 
-def _pack_dealt(pieces: Iterable[Columns], chunks: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
+def _pack_dealt(pieces: Iterable[AnswerRows], chunks: Ints, layout: Thresholds, repeats: Repeats) -> Iterator[Block]:
     """The same for several blocks, of the people from one number of a chunk to the other. Rows lie in runs of blocks,
     which are let go as their blocks are packed."""
     starts = chunks[:, 0]
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), np.diff(chunks)[:, 0])
     n_runs = min(len(chunks), RUNS)
     runs = np.linspace(0, len(chunks), n_runs + 1).astype(int).tolist()
-    dealt, ends = Pile(), []
+    pile = Pile()  # of each piece so many runs, one after the other
+    limits_of_pieces: list[list[int]] = []  # where the blocks begin in each piece
     for piece in pieces:
-        rows, limits = _dealt(piece, block_of, starts)
-        for a, b in pairwise(runs):
-            person, *others = at(rows, slice(limits[a], limits[b]))
-            dealt.add(person - np.int32(starts[a]), *others)
-        ends.append(limits)
-        del piece, rows
-    for r, (a, b) in enumerate(pairwise(runs)):
+        dealt = _dealt(piece, block_of, starts)
+        for first, stop in pairwise(runs):
+            run = dealt.rows.take(slice(dealt.limits[first], dealt.limits[stop]))
+            pile.add(run._replace(person=run.person - np.int32(starts[first])))
+            del run
+        limits_of_pieces.append(dealt.limits)
+        del piece, dealt
+    for r, (first, stop) in enumerate(pairwise(runs)):
         give_back_freed()
-        for k in range(a, b):
-            places = [slice(limits[k] - limits[a], limits[k + 1] - limits[a]) for limits in ends]
-            own = [at(rows, place) for rows, place in zip(dealt[r::n_runs], places, strict=True)]
-            person, *others = _joined(own)
-            rows = (person - np.int32(starts[k] - starts[a]), *others)
-            del own, person, others
+        for k in range(first, stop):
+            parts = [
+                rows.take(slice(limits[k] - limits[first], limits[k + 1] - limits[first]))
+                for rows, limits in zip(pile.pieces[r::n_runs], limits_of_pieces, strict=True)
+            ]
+            rows = _joined(parts)
+            rows = rows._replace(person=rows.person - np.int32(starts[k] - starts[first]))
+            del parts
             block = pack_block(rows, range(*chunks[k].tolist()), layout, repeats)
             del rows
             yield budget().keep(block, IN_MEMORY)
-        dealt[r::n_runs] = [()] * len(ends)
+        pile.pieces[r::n_runs] = [LET_GO] * len(limits_of_pieces)
 
 
-def _dealt(rows: Columns, block_of: NDArray[np.int32], starts: Ints) -> tuple[Columns, list[int]]:
-    """The rows block by block, order of arrival kept within each; and where each block ends."""
-    person, slots, options, when = rows
-    person, n_blocks = person.astype(np.int32, copy=False), len(starts)
+class DealtRows(NamedTuple):
+    """Rows block by block, order of arrival kept within each; and where each block begins, and the last one ends."""
+
+    rows: AnswerRows
+    limits: list[int]
+
+
+def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> DealtRows:
+    """The rows block by block."""
+    person = rows.person.astype(np.int32, copy=False)
     if not np.any(person[1:] < person[:-1]):
-        return rows, [*np.searchsorted(person, starts).tolist(), len(person)]
+        return DealtRows(rows, [*np.searchsorted(person, starts).tolist(), len(person)])
     block = block_of[person]
-    if options is None and when is None:
-        ends, person, slots = counting_sort(block, n_blocks, person, slots)
-        return (person, slots, None, None), ends.tolist()
+    if rows.option is None and rows.time is None:
+        limits, person, slot = counting_sort(block, len(starts), person, rows.slot)
+        return DealtRows(AnswerRows(person, slot), limits.tolist())
     places = np.arange(len(block), dtype=np.int32)
-    ends, order, _ = counting_sort(block, n_blocks, places, np.empty_like(block, dtype=np.int8))
-    return at(rows, order), ends.tolist()
+    limits, order, _ = counting_sort(block, len(starts), places, np.empty_like(block, dtype=np.int8))
+    return DealtRows(rows.take(order), limits.tolist())
 
 
 SOURCE = "the data"
@@ -395,19 +465,24 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
         if matrix.ndim != 2:
             what = f"expected a 2-D table, people x items, not {matrix.ndim}-D with shape {matrix.shape}."
             raise ReadError(f"{what} Reshape your data: one row per person, one column per item.")
-    matrix = matrix.T if orient == "items" else matrix
+    if orient == "items":
+        matrix = matrix.T
     if matrix.shape[0] and not matrix.shape[1]:
         raise ReadError(f"the table has no items: its shape is {matrix.shape}, people x items.")
     labels = np.arange(matrix.shape[1]) if items is None else label_array(items)
     if len(labels) != matrix.shape[1]:
         raise OptionError(f"`items` has {len(labels)} labels; the table has {matrix.shape[1]} columns.")
-    for wrong in (label for label in labels.tolist() if not isinstance(label, Hashable)):
-        raise ReadError(f"labels of items are numbers or texts, and one is {wrong!r} ({type(wrong).__name__}).")
-    twice = [label for label, n in Counter(labels.tolist()).items() if n > 1]
-    if twice:
-        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    for label in labels.tolist():
+        if not isinstance(label, Hashable):
+            raise ReadError(f"labels of items are numbers or texts, and one is {label!r} ({type(label).__name__}).")
+    repeated = [label for label, n in Counter(labels.tolist()).items() if n > 1]
+    if repeated:
+        raise ReadError(f"item labels must differ; repeated: {listed(repeated)}.")
     builder = ResponsesBuilder(scoring, SOURCE, labels.tolist)
-    (_add_sparse if sparse.issparse(matrix) else _add_dense)(builder, matrix, labels)
+    if sparse.issparse(matrix):
+        _add_sparse(builder, matrix, labels)
+    else:
+        _add_dense(builder, matrix, labels)
     return builder.responses(np.arange(matrix.shape[0]), labels)
 
 
@@ -421,7 +496,8 @@ def _add_dense(builder: ResponsesBuilder, matrix: NDArray[Any], labels: Labels) 
         def place(k: int, start: int = start) -> Place:
             return SOURCE, labels[k % n_items], start + k // n_items
 
-        person, item = np.repeat(persons, n_items), np.tile(np.arange(n_items, dtype=np.int32), len(part))
+        person = np.repeat(persons, n_items)
+        item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
         builder.add(person, item, plain_values(part.ravel()), place, n_items)
         builder.whole_people(start + len(part), persons, labels)
 
@@ -430,7 +506,8 @@ def _add_sparse(builder: ResponsesBuilder, matrix: Any, labels: Labels) -> None:
     scoring = builder.scoring
     refuse_blanks(scoring, "a sparse matrix holds answers only")
     stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
-    row, column = stored.row, stored.col
+    row = stored.row
+    column = stored.col
     if (scoring.expects_01 or scoring.undecided) and len(stored.data) and np.all(stored.data == 1):
         raise ResponseValueError(
             "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "

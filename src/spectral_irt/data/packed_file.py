@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import __version__
-from spectral_irt.data.block import Block, Ints, Thresholds, answered_items, pack_block, slots_of
+from spectral_irt.data.block import AnswerRows, Block, Ints, Thresholds, answered_items, pack_block, slots_of
 from spectral_irt.data.categories import KEY
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
@@ -263,7 +263,7 @@ def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
     if thresholds.binary or not by_item.has_canonical_format:  # with each cell once
         return bool(by_item.has_canonical_format)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
-    rows = (person, slots_of(item, category, thresholds.bits), None, None)
+    rows = AnswerRows(person, slots_of(item, category, thresholds.bits))
     again = pack_block(rows, range(block.n_persons), thresholds)
     row = np.repeat(np.arange(2 * block.n_persons), np.diff(block.bounds)) * thresholds.n_entries
     same_counts = np.array_equal(again.bounds, block.bounds)

@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data import block as kernels
-from spectral_irt.data.block import EMPTY, Block, Duplicates, Floats, Ints, Mask, Repeats, Thresholds, slots_of
+from spectral_irt.data.block import (
+    EMPTY,
+    AnswerRows,
+    Block,
+    Duplicates,
+    Floats,
+    Ints,
+    Mask,
+    Repeats,
+    Thresholds,
+    slots_of,
+)
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import People, positions
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered, identity
@@ -213,12 +224,13 @@ class Responses:
         """Responses from codes that point into the labels, and categories, in any order; `known` are attributes."""
         from spectral_irt.data.builder import pack_rows
 
-        layout, repeats = Thresholds.ones(len(items)) if thresholds is None else thresholds, Repeats(duplicates)
+        layout = Thresholds.ones(len(items)) if thresholds is None else thresholds
+        repeats = Repeats(duplicates)
         _check_codes("person", person, len(persons))
         _check_codes("item", item, len(items))
         _check_codes("category", category, layout.max_score[item] + 1)
         slots = slots_of(item, category.astype(np.int32, copy=False), layout.bits)
-        rows = (person.astype(np.int32, copy=False), slots, None, None)
+        rows = AnswerRows(person.astype(np.int32, copy=False), slots)
         blocks = tuple(pack_rows([rows], np.bincount(person, minlength=len(persons)), layout, repeats))
         if repeats.extra:
             repeats.complain(persons, items, known.get("source", "the data"))

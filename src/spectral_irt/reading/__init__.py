@@ -1,4 +1,8 @@
-"""One way in: files, queries, dataframes and arrays -> Responses."""
+"""One way in: files, queries, dataframes and arrays -> Responses.
+
+`read` checks its options and goes through the front door (`tables.py`); only arrays, which have no names, take another
+one (`data.builder`). `spectral_irt.read`, `fit` of every estimator and all commands read by this.
+"""
 
 from __future__ import annotations
 
@@ -232,56 +236,93 @@ def read(
         from spectral_irt.engine.dask import connect
 
         engine = connect(client)
-    said: dict[str, Any] = {"missing": missing, "correct": correct, "threshold": threshold}
-    said |= {"exact_case": exact_case, "round_fractions": round_fractions}
-    said |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
-    said |= {"ordered": ordered, "recode": recode, "reverse": reverse, "span": span, "unused": unused, "groups": groups}
-    how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **said)
-    about = (several(people), several(facets))
-    layout = (format, person, item, response, orient, several(ignore), several(items), order_by, *about)
-    options = ReadOptions(how, *layout, duplicates, progress=progress)
+    scoring = scoring_of(
+        key=key,
+        key_sheet=key_sheet,
+        encoding=encoding,
+        ordered=ordered,
+        unused=unused,
+        missing=missing,
+        correct=correct,
+        threshold=threshold,
+        exact_case=exact_case,
+        round_fractions=round_fractions,
+        omitted=omitted,
+        not_reached=not_reached,
+        not_presented=not_presented,
+        recode=recode,
+        reverse=reverse,
+        span=span,
+        groups=groups,
+    )
+    options = ReadOptions(
+        scoring=scoring,
+        format=format,
+        person=person,
+        item=item,
+        response=response,
+        orient=orient,
+        ignore=several(ignore),
+        items=several(items),
+        order_by=order_by,
+        people=several(people),
+        facets=several(facets),
+        duplicates=duplicates,
+        progress=progress,
+    )
     if order_by is not None and duplicates == "error":
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
     if isinstance(source, Responses):
         _refuse_options(options, sheet, encoding, sql, database)
         return source.using(engine)
-    asked = sql is not None or database is not None
-    if source is None and not asked:
+    from_query = sql is not None or database is not None
+    if source is None and not from_query:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
-    if not (asked or is_frame(source) or names_files(source)):
+    if not (from_query or is_frame(source) or names_files(source)):
         return _read_array(source, options).using(engine)
-    from spectral_irt.reading import wide_builder as tables
+    from spectral_irt.reading import tables
 
     def read_as(options: ReadOptions) -> Responses:
-        if asked:
+        if from_query:
             return tables.read_query(source, sql, database, sheet or encoding, options).using(engine)
         if is_frame(source):
             return tables.read_frame(source, options).using(engine)
         return tables.read_files(source, options, sheet, encoding, engine)
 
-    # Files with different columns say which items were on a form, and a pipe cannot be read twice.
-    named = source if isinstance(source, list | tuple) else [source]
-    one_file = len(named) == 1 and isinstance(named[0], str | os.PathLike) and os.path.isfile(named[0])
-    one_table = is_frame(source) or (one_file and not asked)
-    if "wrong" in (omitted, not_reached) and not how.not_presented and (form is not None or one_table):
-        scoring = replace(how, omitted="missing", not_reached="missing")
-        columns = options.people if form is None else tuple(dict.fromkeys([*options.people, form]))
-        found = with_blanks_as_wrong(
-            read_as(replace(options, scoring=scoring, people=columns)),
+    blanks_are_wrong = "wrong" in (omitted, not_reached)
+    one_table = is_frame(source) or (not from_query and _is_one_file(source))
+    if blanks_are_wrong and not scoring.not_presented and (form is not None or one_table):
+        columns = options.people
+        if form is not None:
+            columns = tuple(dict.fromkeys([*options.people, form]))
+        blanks_missing = replace(scoring, omitted="missing", not_reached="missing")
+        responses = with_blanks_as_wrong(
+            read_as(replace(options, scoring=blanks_missing, people=columns)),
             form,
             omitted=omitted == "wrong",
             not_reached=not_reached == "wrong",
         )
-        if found is not None:
-            return found
+        if responses is not None:
+            return responses
     return read_as(options)
+
+
+def _is_one_file(source: Any) -> bool:
+    """Whether this names a single file. Several with different columns say which items were on a form, and a pipe
+    cannot be read twice."""
+    names = source if isinstance(source, list | tuple) else [source]
+    return len(names) == 1 and isinstance(names[0], str | os.PathLike) and os.path.isfile(names[0])
 
 
 def _refuse_options(options: ReadOptions, *of_files: Any) -> None:
     """An error where options say how to read what has been read already."""
-    unsaid = ("ordered", "undecided") if options.scoring.undecided else ("undecided",)
-    names = options.said(*unsaid) or ", ".join("an option of files" for one in of_files if one is not None)
+    implied: tuple[str, ...] = ("undecided",)  # not an option, and what goes with it
+    if options.scoring.undecided:
+        implied = ("ordered", "undecided")
+    names = options.said(*implied)
+    if not names and any(option is not None for option in of_files):
+        names = "an option of files"
     if names:
         raise OptionError(
             f"these are responses, read already, and {names} says how to read; say it where they are read."
@@ -291,8 +332,9 @@ def _refuse_options(options: ReadOptions, *of_files: Any) -> None:
 def _read_array(table: Any, options: ReadOptions) -> Responses:
     if options.format == "long":
         raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
-    if said := options.said("format", "orient", "items", *vars(options.scoring)):
-        raise OptionError(f"{said} is about columns with names; this table is an array, without names.")
+    about_names = options.said("format", "orient", "items", *vars(options.scoring))
+    if about_names:
+        raise OptionError(f"{about_names} is about columns with names; this table is an array, without names.")
     items = options.items or None
     return of_either_kind(lambda how: from_array(table, how, items, options.orient), options.scoring)
 
@@ -310,7 +352,9 @@ def scoring_of(
     graded = unused is not None or any(map(several, map(options.get, ("recode", "reverse", "span", "groups"))))
     scored = any(option is not None for option in (key, options.get("correct"), options.get("threshold")))
     undecided = ordered is None and not (graded or scored)
-    options |= {"ordered": undecided or graded if ordered is None else ordered, "unused": unused or "collapse"}
+    if ordered is None:
+        ordered = undecided or graded
+    options |= {"ordered": ordered, "unused": unused or "collapse"}
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
         Scoring(key={}, **options)

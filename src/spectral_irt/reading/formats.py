@@ -27,15 +27,12 @@ from urllib.parse import unquote, urlsplit
 
 from spectral_irt.data.scoring import several
 from spectral_irt.engine.spill import Spill, cannot_spill
-from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
+from spectral_irt.errors import OptionError, ReadError, ReadWarning
 from spectral_irt.files import input_paths
 from spectral_irt.reading.text_pieces import Result, checked_encoding, read_as_written
 from spectral_irt.text import did_you_mean, printable, without_secrets
 
 if TYPE_CHECKING:
-    from spectral_irt.data.responses import Responses
-    from spectral_irt.engine.dask import DaskEngine
-    from spectral_irt.reading import ReadOptions
     from spectral_irt.reading.frame import Table
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -366,39 +363,3 @@ def _not_opened(path: Path, error: OSError) -> ReadError:
     with contextlib.suppress(OSError):
         similar = did_you_mean(path.name, [entry.name for entry in os.scandir(path.parent)])
     return ReadError(f"there is no file {str(path)!r}; check the name and the directory.{similar}")
-
-
-def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:
-    """The responses of a packed file; an error if it is one of several, or if an option is about its layout."""
-    name = files[0].name
-    if len(files) > 1:
-        raise ReadError(f"a packed file is read alone, and here are {len(files)}; pack their sources together.")
-    if said := options.said("people", "ordered", "undecided", "unused", "groups", "span"):
-        what = f"{name} is a packed file, whose answers were read and scored when it was packed;"
-        raise OptionError(f"{what} leave out {said}, or say it when packing.")
-    from spectral_irt.data.packed_file import open_responses
-
-    found = open_responses(files[0].path)
-    absent = [one for one in options.people if found.people is None or one not in found.people]
-    if absent:
-        what = f"{name} is a packed file without a column {absent[0]!r} about people."
-        raise OptionError(f"{what} Name it when packing, `group=`, or give a table of people, `group_file=`.")
-    if not (found.thresholds.binary or options.scoring.ordered):
-        raise ResponseValueError(f"{name} holds answers in ordered categories; fit `SpectralPartialCredit`.")
-    return found if engine is None else _on_workers(found, files[0].path.absolute(), engine)
-
-
-def _on_workers(found: Responses, path: Path, engine: DaskEngine) -> Responses:
-    """The same responses, whose blocks the workers map from the file themselves, where all of them see it."""
-    import numpy as np
-
-    from spectral_irt.data.packed_file import mapped_blocks
-    from spectral_irt.engine.dask import TASKS_PER_THREAD
-
-    if not found.n_responses or not engine.sees(path):
-        return found.using(engine)
-    n = len(found.blocks)
-    cuts = np.linspace(0, n, min(n, TASKS_PER_THREAD * engine.threads) + 1).astype(int).tolist()
-    same = [[value] * (len(cuts) - 1) for value in (str(path), path.stat().st_mtime_ns)]
-    shards = engine.submit_all(mapped_blocks, *same, cuts[:-1], cuts[1:])
-    return replace(found, blocks=engine.shards_of(shards, np.diff(cuts).tolist()), engine=engine)  # type: ignore[arg-type]

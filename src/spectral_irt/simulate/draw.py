@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, pack_block, person_chunks
+from spectral_irt.data.block import AnswerRows, Block, Floats, Ints, Thresholds, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import HIGHEST
 from spectral_irt.errors import OptionError
@@ -228,7 +228,7 @@ def _drawn(
         slots, limits = (item << layout.bits) | category.astype(np.int32), np.append(0, np.cumsum(counts))
         for start, stop in person_chunks(limits):
             person = np.repeat(np.arange(stop - start), counts[start:stop])
-            rows = (person, slots[limits[start] : limits[stop]], None, None)
+            rows = AnswerRows(person, slots[limits[start] : limits[stop]])
             blocks.append(pack_block(rows, range(stop - start), layout))
     labels = (np.arange(n_items), np.arange(n_persons))
     responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, pack_block
+from spectral_irt.data.block import AnswerRows, Floats, Ints, Thresholds, answered_items, pack_block
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import SpectralRatingScale
 from spectral_irt.estimators.spectral_steps import spectral_fit
@@ -161,4 +161,4 @@ def _redraw(
         p = category_probabilities(able, layout.cumulated(np.nan_to_num(beta))[item])
         category = np.minimum((chance[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1), layout.max_score[item])
     slots = (item << layout.bits) | category.astype(np.int32)
-    return pack_block((person, slots, None, None), range(block.n_persons), layout)
+    return pack_block(AnswerRows(person, slots), range(block.n_persons), layout)
