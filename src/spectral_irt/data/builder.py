@@ -52,7 +52,8 @@ from spectral_irt.numerics import counting_sort
 from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.categories import AnswerKey, OneSpelling, Used
+    from spectral_irt.data.answer_key import AnswerKey, OneSpelling
+    from spectral_irt.data.categories import Used
     from spectral_irt.data.scoring import Values
     from spectral_irt.data.value_check import ValueCheck
 
@@ -85,7 +86,7 @@ class ResponsesBuilder:
         self._key: AnswerKey | None = None
         self._spelling: OneSpelling | None = None
         if scoring.compares_text:
-            from spectral_irt.data.categories import AnswerKey, OneSpelling  # which only raw answers need
+            from spectral_irt.data.answer_key import AnswerKey, OneSpelling  # which only raw answers need
 
             self._spelling = OneSpelling(scoring)
             if scoring.key is not None:
@@ -344,9 +345,9 @@ def _joined(pieces: Sequence[AnswerRows]) -> AnswerRows:
     option = None
     time = None
     if pieces[0].option is not None:
-        option = np.concatenate([rows.option for rows in pieces])  # type: ignore[misc]
+        option = np.concatenate([rows.option for rows in pieces])
     if pieces[0].time is not None:
-        time = np.concatenate([rows.time for rows in pieces])  # type: ignore[misc]
+        time = np.concatenate([rows.time for rows in pieces])
     person = np.concatenate([rows.person for rows in pieces])
     slot = np.concatenate([rows.slot for rows in pieces])
     return AnswerRows(person, slot, option, time)

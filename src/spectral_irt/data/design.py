@@ -12,9 +12,10 @@ matrices in single precision, which are exact. People whose set few others share
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from spectral_irt.numerics import csr, fixed, onto_items, scramble, shared_ones
 from spectral_irt.text import count_are, listed, whole_percent
 
 if TYPE_CHECKING:
-    from spectral_irt.data.responses import Labels, Responses
+    from spectral_irt.data.responses import Responses
 
 # A table this many times wider than long is more often transposed than real.
 WIDE_RATIO = 10
@@ -65,59 +66,115 @@ class Design:
     connected: bool  # all that was answered
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        answers, binary = self.answers, self.answers.thresholds.binary
-        found: list[Finding] = []
-        right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
-        for code, word, what in (
-            ("no_responses", "no responses", "answered by nobody"),
-            ("extreme_items", "all right", f"answered {right} by everyone"),
-            ("extreme_items", "all wrong", f"answered {wrong} by everyone"),
-            ("empty_categories", "empty category", "without answers in a category"),
-            ("uninformed_items", "no information", f"answered only by people with all answers {right} or all {wrong}"),
-        ):
-            names: Labels = answers.items[self.status == word]
-            if len(names):
-                its, it, they = ("Its", "it", "It gets") if len(names) == 1 else ("Their", "them", "They get")
-                remedy = f"{its} difficulty comes" if binary else f"What is said about {it} comes"
-                remedy += f" from the prior alone; collect more answers or drop {it}."
-                if word == "no responses":
-                    remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
-                sentence = f"{count_are(len(names), 'item')} {what}: {listed(names)}."
-                found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
-        groups = np.full(len(self.component), -1)
-        groups[~self.extreme] = np.unique(self.component[~self.extreme], return_inverse=True)[1]
-        if groups.max() > 0:
-            from spectral_irt.data.unlinked import describe_split
+    def binary(self) -> bool:
+        """Whether all answers are right or wrong."""
+        return self.answers.thresholds.binary
 
-            apart = answers.items[np.unique(answers.thresholds.item[groups > 0])]
-            said, of = (answers, groups) if not binary else (answers.take_items(~self.extreme), groups[~self.extreme])
-            sentence = describe_split(said, of)
-            how = f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}"
-            remedy = f"{how}; with regularization the groups are tied by the prior alone."
-            sentence = sentence[0].upper() + sentence[1:]
-            found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
-        words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
-        if not binary:
-            words = (*words[:2], "the highest possible score", "the lowest possible score")
-        kinds = answers.kinds_of_people[: len(words)]
-        if kinds.any():
-            silent = int(kinds.sum())
-            n_answered = answers.n_persons - int(kinds[0])
-            effects = ("", "", "ceiling", "floor")
-            parts = []
-            for what, effect, number in zip(words, effects, kinds.tolist(), strict=True):
-                share = f", {effect} {whole_percent(number, n_answered)}" if effect else ""
-                parts += [f"{number:,} with {what}{share}"] if number else []
-            who = f"{silent:,} of {answers.n_persons:,} people {'carries' if silent == 1 else 'carry'}"
-            sentence = f"{who} no information about difficulty ({'; '.join(parts)})."
-            remedy = "They stay in the counts and have no effect on the difficulties."
-            found.append(Finding("silent_persons", "note", sentence, remedy))
-        if answers.n_items > WIDE_RATIO * answers.n_persons:
-            sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
-            remedy = "If rows are items and columns people, say `orient='items'`."
-            found.append(Finding("many_more_items_than_persons", "note", sentence, remedy))
-        return tuple(found)
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What a reader of the results should know about the design."""
+        rules = (items_without_estimate, unlinked_groups, persons_without_information, more_items_than_persons)
+        return tuple(finding for rule in rules for finding in rule(self))
+
+
+def items_without_estimate(design: Design) -> Iterator[Finding]:
+    """Items that responses alone give no finite difficulty, or not all of their thresholds, by status."""
+    highest = "right" if design.binary else "in the highest category"
+    lowest = "wrong" if design.binary else "in the lowest category"
+    extreme = f"all answers {highest} or all {lowest}"
+    for code, status, what in (
+        ("no_responses", "no responses", "answered by nobody"),
+        ("extreme_items", "all right", f"answered {highest} by everyone"),
+        ("extreme_items", "all wrong", f"answered {lowest} by everyone"),
+        ("empty_categories", "empty category", "without answers in a category"),
+        ("uninformed_items", "no information", f"answered only by people with {extreme}"),
+    ):
+        labels = design.answers.items[design.status == status]
+        if len(labels):
+            sentence = f"{count_are(len(labels), 'item')} {what}: {listed(labels)}."
+            remedy = _remedy_of_prior(len(labels), design.binary)
+            if status == "no responses":
+                remedy = _remedy_of_no_responses(len(labels))
+            yield Finding(code, "warning", sentence, remedy, tuple(labels.tolist()))
+
+
+def _remedy_of_prior(n_items: int, binary: bool) -> str:
+    it = "it" if n_items == 1 else "them"
+    comes = f"What is said about {it} comes"
+    if binary:
+        comes = "Its difficulty comes" if n_items == 1 else "Their difficulty comes"
+    return f"{comes} from the prior alone; collect more answers or drop {it}."
+
+
+def _remedy_of_no_responses(n_items: int) -> str:
+    if n_items == 1:
+        return "It gets no estimate and comes last in every ranking."
+    return "They get no estimate and come last in every ranking."
+
+
+def unlinked_groups(design: Design) -> Iterator[Finding]:
+    """Groups of items, each with difficulties on a scale of its own."""
+    group = np.full(len(design.component), -1)
+    group[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
+    if group.max() <= 0:
+        return
+    from spectral_irt.data.unlinked import describe_split
+
+    responses = design.answers
+    outside = responses.items[np.unique(responses.thresholds.item[group > 0])]
+    if design.binary:  # extreme items are in no group, and not spoken of
+        responses = responses.take_items(~design.extreme)
+        group = group[~design.extreme]
+    sentence = describe_split(responses, group)
+    how = f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}"
+    remedy = f"{how}; with regularization the groups are tied by the prior alone."
+    yield Finding("disconnected", "warning", sentence[0].upper() + sentence[1:], remedy, tuple(outside.tolist()))
+
+
+class ExtremePersons(NamedTuple):
+    """People of one kind who tell nothing about difficulty, and the effect that they may show in the test."""
+
+    what: str
+    n: int
+    effect: str = ""
+
+
+def persons_without_information(design: Design) -> Iterator[Finding]:
+    """People whose score is the lowest or the highest possible, or who answered no more than one item."""
+    n_without, n_single, n_highest, n_lowest, _ = design.answers.kinds_of_people.tolist()
+    highest = "every answer right" if design.binary else "the highest possible score"
+    lowest = "every answer wrong" if design.binary else "the lowest possible score"
+    kinds = (
+        ExtremePersons("no answers", n_without),
+        ExtremePersons("a single answer", n_single),
+        ExtremePersons(highest, n_highest, "ceiling"),
+        ExtremePersons(lowest, n_lowest, "floor"),
+    )
+    total = sum(kind.n for kind in kinds)
+    if not total:
+        return
+    n_persons = design.answers.n_persons
+    parts = [_persons_in_words(kind, n_persons - n_without) for kind in kinds if kind.n]
+    carry = "carries" if total == 1 else "carry"
+    who = f"{total:,} of {n_persons:,} people {carry}"
+    sentence = f"{who} no information about difficulty ({'; '.join(parts)})."
+    yield Finding("silent_persons", "note", sentence, "They stay in the counts and have no effect on the difficulties.")
+
+
+def _persons_in_words(kind: ExtremePersons, n_answered: int) -> str:
+    words = f"{kind.n:,} with {kind.what}"
+    if kind.effect:
+        words += f", {kind.effect} {whole_percent(kind.n, n_answered)}"
+    return words
+
+
+def more_items_than_persons(design: Design) -> Iterator[Finding]:
+    """A table that is perhaps on its side."""
+    answers = design.answers
+    if answers.n_items > WIDE_RATIO * answers.n_persons:
+        sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
+        remedy = "If rows are items and columns people, say `orient='items'`."
+        yield Finding("many_more_items_than_persons", "note", sentence, remedy)
 
 
 def examine(responses: Responses) -> Design:
@@ -126,52 +183,82 @@ def examine(responses: Responses) -> Design:
         what = f"{responses.source}: there are no responses."
         raise DesignError(f"{what} Check the file and the codes for missing answers.")
     right, wrong = evidence_of(responses)
-    layout, counts = responses.thresholds, responses.category_counts
+    layout = responses.thresholds
+    counts = responses.category_counts
     answered = responses.item_counts[layout.item] > 0
     all_right = (counts[layout.item, layout.level - 1] == 0) & answered
     all_wrong = (counts[layout.item, layout.level] == 0) & answered
     uninformed = (right == 0) & (wrong == 0) & answered & ~all_right & ~all_wrong
-    component, status = components(responses, right, wrong), np.full(layout.n_items, "ok", dtype=object)
-    alone = answered.sum() > 1 and np.sum(component == 0) == 1  # the largest group is a single item
-    status[layout.item[(component > 0) | alone]] = "unlinked"
+    component = components(responses, right, wrong)
+    largest_is_one = answered.sum() > 1 and np.sum(component == 0) == 1  # then no item is linked with another
+    # Of the words about an item the last that fits stays.
+    status = np.full(layout.n_items, "ok", dtype=object)
+    status[layout.item[(component > 0) | largest_is_one]] = "unlinked"
     status[layout.item[uninformed]] = "no information"
     status[layout.item[all_right | all_wrong]] = "empty category"
-    for word, mask in (("all right", all_right), ("all wrong", all_wrong)):
-        status[np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score] = word
+    status[_every_threshold(all_right, layout)] = "all right"
+    status[_every_threshold(all_wrong, layout)] = "all wrong"
     status[responses.item_counts == 0] = "no responses"
-    extreme = ~answered | all_right | all_wrong | uninformed
-    connected = bool(np.all(component[answered] == 0))
-    return Design(responses, component, _told(right, wrong), answered, extreme, fixed(status), connected)
+    return Design(
+        answers=responses,
+        component=component,
+        information=_information(right, wrong),
+        answered=answered,
+        extreme=~answered | all_right | all_wrong | uninformed,
+        status=fixed(status),
+        connected=bool(np.all(component[answered] == 0)),
+    )
 
 
-def _told(right: Floats, wrong: Floats) -> Floats:
+def _every_threshold(mask: Mask, layout: Thresholds) -> Mask:
+    """Items of which every threshold is in the mask."""
+    return np.bincount(layout.item[mask], minlength=layout.n_items) == layout.max_score
+
+
+def _information(right: Floats, wrong: Floats) -> Floats:
+    """2 R W / (R + W)."""
     both = right + wrong
     return np.divide(2 * right * wrong, both, out=np.zeros(len(both)), where=both > 0)
 
 
-def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
-    """R and W of every threshold: right answers weighted by Z/n, wrong ones by s/n."""
-    shared, layout = responses.shared, responses.thresholds
+class Evidence(NamedTuple):
+    """R and W of every threshold: right answers weighted by Z / n, wrong ones by s / n."""
+
+    right: Floats
+    wrong: Floats
+
+
+def evidence_of(responses: Responses) -> Evidence:
+    """R and W: of shared sets of items by their tables, of other people by a pass over them."""
+    shared = responses.shared
+    layout = responses.thresholds
     if shared is None:
-        return responses.entries.sum(evidence, layout)
-    right, wrong = np.zeros((2, layout.n_entries))
-    for one in shared.sets:
-        share = np.arange(len(one.people)) / len(one.items)
-        right[one.items] += (1 - share) @ one.right
-        wrong[one.items] += share @ (one.people[:, None] - one.right)
-    more = (0.0, 0.0) if shared.rest is None else shared.rest.sum(evidence, layout)
-    return right + more[0], wrong + more[1]
+        return Evidence(*responses.entries.sum(evidence, layout))
+    right = np.zeros(layout.n_entries)
+    wrong = np.zeros(layout.n_entries)
+    for shared_set in shared.sets:
+        share_right = np.arange(len(shared_set.people)) / len(shared_set.items)  # of each score
+        right[shared_set.items] += (1 - share_right) @ shared_set.right
+        wrong[shared_set.items] += share_right @ (shared_set.people[:, None] - shared_set.right)
+    if shared.rest is not None:
+        of_rest = Evidence(*shared.rest.sum(evidence, layout))
+        right = right + of_rest.right
+        wrong = wrong + of_rest.wrong
+    return Evidence(right, wrong)
 
 
 def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
+    """R and W of the people in a block."""
     right, wrong = block.halves(thresholds.n_entries)
     n = np.maximum(rows_of(block, thresholds).counts, 1)
     share = block.scores / n
     if thresholds.binary:
         return onto_items(right, 1 - share), onto_items(wrong, share)
-    own, above = 1 / n, np.append(thresholds.below, False)[1:]  # thresholds with another above them
-    r = onto_items(right, (block.counts - block.scores) / n) - above * onto_items(right, own)
-    w = onto_items(wrong, share) - thresholds.below * onto_items(wrong, own)
+    # A threshold is not compared with another one of the same item, above or below it.
+    one_item = 1 / n
+    has_above = np.append(thresholds.below, False)[1:]
+    r = onto_items(right, (block.counts - block.scores) / n) - has_above * onto_items(right, one_item)
+    w = onto_items(wrong, share) - thresholds.below * onto_items(wrong, one_item)
     return np.where(r > ROUNDED, r, 0.0), np.where(w > ROUNDED, w, 0.0)
 
 
@@ -185,22 +272,24 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
     layout = responses.thresholds
     answered = responses.item_counts[layout.item] > 0
     waiting = answered & (right > 0) & (wrong > 0)
-    labels, found, searched = np.full(layout.n_entries, -1), 0, False
-    while waiting.any() and found < MOST_GROUPS and not searched:
-        pivot = int(np.argmax(np.where(waiting, _told(right, wrong), -1.0)))
+    labels = np.full(layout.n_entries, -1)
+    n_found = 0
+    searched = False
+    while waiting.any() and n_found < MOST_GROUPS and not searched:
+        pivot = int(np.argmax(np.where(waiting, _information(right, wrong), -1.0)))
         core = tied_to(responses, np.arange(layout.n_entries) == pivot, waiting) & waiting
-        labels[core] = found
+        labels[core] = n_found
         waiting &= ~core
-        found += 1
-        if found == 1 and layout.binary and waiting.any():
+        n_found += 1
+        if n_found == 1 and layout.binary and waiting.any():
             from spectral_irt.data.unlinked import components_by_search
 
             with suppress(AnswersStayError):
-                rest = answered & (labels < 0)
-                labels[rest] = 1 + components_by_search(responses.take_items(rest))
+                unlabeled = answered & (labels < 0)
+                labels[unlabeled] = 1 + components_by_search(responses.take_items(unlabeled))
                 searched = True
-    rest = answered & (labels < 0)
-    labels[rest] = found + np.arange(int(rest.sum()))
+    unlabeled = answered & (labels < 0)
+    labels[unlabeled] = n_found + np.arange(int(unlabeled.sum()))
     sizes = np.bincount(labels[answered])
     rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
@@ -210,40 +299,63 @@ def components(responses: Responses, right: Floats | None = None, wrong: Floats 
 
 def tied_to(responses: Responses, known: Mask, among: Mask | None = None) -> Mask:
     """What has a finite value given the known ones, of all or `among` these: reached along the arrows and against."""
-    wanted = responses.item_counts[responses.thresholds.item] > 0 if among is None else among
-    reached = [known, known]
+    wanted = among
+    if wanted is None:
+        wanted = responses.item_counts[responses.thresholds.item] > 0
+    forwards = known
+    backwards = known
     if len(responses.blocks) > MANY_BLOCKS and responses.shared is None:  # the people of one block reach nearly all
-        few = responses.first_block()
-        reached = [_reach(few, known, against, wanted) for against in (False, True)]
-    return _reach(responses, reached[0], False, wanted) & _reach(responses, reached[1], True, wanted)
+        some = responses.first_block()
+        forwards = _reach(some, known, against=False, wanted=wanted)
+        backwards = _reach(some, known, against=True, wanted=wanted)
+    forwards = _reach(responses, forwards, against=False, wanted=wanted)
+    return forwards & _reach(responses, backwards, against=True, wanted=wanted)
 
 
-def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> Mask:
+def _reach(responses: Responses, start: Mask, *, against: bool, wanted: Mask) -> Mask:
     """What can be reached from the start (or, against the arrows, what can reach it), a pass for each round."""
-    shared, layout, reached = responses.shared, responses.thresholds, start
-    while not reached[answered].all():
-        found, marks = np.zeros(layout.n_entries), reached.astype(float)
-        for one in () if shared is None else shared.sets:
-            found[one.items] += (one.won if against else one.won.T) @ marks[one.items]
-        rest = responses if shared is None else shared.rest
-        if rest is not None:
-            found += rest.entries.sum(spread_marks, layout, marks, against)
-        if not layout.binary:  # who meets c at the end has its neighbor of the same item, if marked, at the start
-            counts, own = responses.category_counts, layout.below * np.append(0, marks[:-1])
-            if against:
-                own = np.append(layout.below * marks, 0)[1:]
-            found -= own * counts[layout.item, layout.level - (not against)] + 0.5
-        further = reached | (found > 0)
+    reached = start
+    while not reached[wanted].all():
+        further = reached | (_marks_spread(responses, reached.astype(float), against) > 0)
         if (further == reached).all():
             break
         reached = further
     return reached
 
 
+def _marks_spread(responses: Responses, marks: Floats, against: bool) -> Floats:
+    """Above zero where an arrow ends that begins at a mark (or, against the arrows, the other way round)."""
+    shared = responses.shared
+    layout = responses.thresholds
+    others: Responses | None = responses
+    spread = np.zeros(layout.n_entries)
+    if shared is not None:
+        others = shared.rest
+        for shared_set in shared.sets:
+            arrows = shared_set.won if against else shared_set.won.T
+            spread[shared_set.items] += arrows @ marks[shared_set.items]
+    if others is not None:
+        spread += others.entries.sum(spread_marks, layout, marks, against)
+    if layout.binary:
+        return spread
+    # Who meets a threshold at the end of an arrow has its neighbor of the same item, if marked, at the beginning: no
+    # arrow leads from there.
+    counts = responses.category_counts
+    if against:
+        marked_neighbor = np.append(layout.below * marks, 0)[1:]
+        category = layout.level
+    else:
+        marked_neighbor = layout.below * np.append(0, marks[:-1])
+        category = layout.level - 1
+    return spread - (marked_neighbor * counts[layout.item, category] + 0.5)
+
+
 def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
     """Marked item -> people who answered it right -> items they answered wrong (or the other way round)."""
-    start, end = block.halves(thresholds.n_entries)
-    return onto_items(start, end @ marks) if against else onto_items(end, start @ marks)
+    right, wrong = block.halves(thresholds.n_entries)
+    if against:
+        return onto_items(right, wrong @ marks)
+    return onto_items(wrong, right @ marks)
 
 
 def check_usable(responses: Responses) -> None:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt import __version__
+from spectral_irt.data.answer_key import KEY
 from spectral_irt.data.block import AnswerRows, Block, Ints, Thresholds, answered_items, pack_block, slots_of
-from spectral_irt.data.categories import KEY
 from spectral_irt.data.labels import Labels, People, label_array, plain_label
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import RawAnswers

@@ -95,7 +95,7 @@ class Scoring:
             made[name] = tuple(spellings(given)) if given else ()
         made["missing"] = tuple(dict.fromkeys([*made["missing"], *made["not_presented"]]))
         if self.key is not None:
-            from spectral_irt.data.categories import checked_key  # with a key only
+            from spectral_irt.data.answer_key import checked_key  # with a key only
 
             made["key"] = checked_key(self.key)
         if self.correct is not None:

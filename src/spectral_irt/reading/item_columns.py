@@ -1,6 +1,10 @@
-"""Which columns of a wide table are items: those that were named, those of the answer key, or all that look alike. A
-column about the person (sex, school, a weight, a cluster number, a total score) would be calibrated like an item. Names
-and values show it; findings name what was left out and why."""
+"""Which columns of a wide table are items: those that were named, those of the answer key, or all that look alike.
+
+A column about the person (sex, school, a weight, a cluster number, a total score) would be calibrated like an item.
+Names show it here, values in `unlike_columns.py`; findings name what was left out and why.
+
+`find_layout` (`columns.py`) asks for the items (`choose_columns`), the builder of wide tables for the findings.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling, positions
+from spectral_irt.data.labels import NOT_ANSWERED, one_spelling, positions
 from spectral_irt.data.value_check import ColumnFamilies
 from spectral_irt.errors import Finding, OptionError, ReadError, Severity
 from spectral_irt.reading.families import families_of, same_on_two_occasions
 from spectral_irt.reading.frame import Table, is_plain
+from spectral_irt.reading.unlike_columns import (
+    FEW_VALUES,
+    FEWEST_ALIKE,
+    RIGHT_WRONG,
+    WIDEST,
+    Held,
+    Unlike,
+    columns_with_other_labels,
+    number_of,
+    range_in_words,
+    unlike_the_others,
+    values_of,
+)
 from spectral_irt.text import NAMED, count, listed
 
 if TYPE_CHECKING:
@@ -48,18 +65,10 @@ _BESIDE = frozenset({
 })
 # fmt: on
 
-WIDEST = 1000  # columns of tables whose values are compared
 FEWEST_SUMMANDS = 3
-RIGHT_WRONG = frozenset({"0", "1"})
-FEWEST_ALIKE, MOST = 5, 0.7  # columns, and share of them, that make a family of items
 MANY_ITEMS = 20  # from which on the names of the items are looked at
 MOST_NUMBERED = 0.8  # of the items have a number in their names, where one without is worth a word
 MOST_FAMILIES = 8  # that a message names
-FEW_VALUES = 12  # different values of an item, at most
-ENOUGH = 50  # answers in a column below which a value that is not there says nothing
-USUAL = 0.2  # share of the family's columns that hold a value of the family
-Held = dict[int, str]  # what a column holds, by its position
-INSIDE, STRAY = 0.2, 0.05  # shares of a column: values of the family, at least; values that are typing errors, at most
 
 
 def words_of(name: Any) -> list[str]:
@@ -78,26 +87,38 @@ def says_attribute(name: Any) -> bool:
     return bool(words & ATTRIBUTES) and words <= ATTRIBUTES | _BESIDE
 
 
-def _attributes(table: Table, columns: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Columns whose names are attributes, and those whose names merely mention one ("group 2", "age_q3"). Where most of
-    the names have the same of these words, it is how the items are called, and none is either."""
-    sure, like, times = dict[int, frozenset[str]](), list[int](), Counter[str]()
+class Attributes(NamedTuple):
+    """Columns whose names are attributes of the person, and those whose names merely mention one ("group 2",
+    "age_q3")."""
+
+    sure: list[int]
+    suspected: list[int]
+
+
+def _attributes(table: Table, columns: Sequence[int]) -> Attributes:
+    """By their names. Where most of the names have the same of these words, it is how the items are called, and none is
+    an attribute."""
+    named_so: dict[int, frozenset[str]] = {}
+    mentioning: list[int] = []
+    times: Counter[str] = Counter()  # how many names have each of the words
     in_families = {k for family in families_of(table.columns) for k in family.columns}
     for k in columns:
         name = str(table.columns[k])
         if k not in in_families:
             name = re.sub(r"(?<=[a-z])\d{2,}$", "", name)  # Education123: codes 1, 2 and 3
         words = words_of(name)
-        if known := ATTRIBUTES.intersection(words):
-            if says_attribute(name):
-                sure[k] = known
-            if k in sure or len(words) <= 3:
-                like.append(k)
-                times.update(known)
-    if not like or 2 * (max(times.values()) - 1) > len(columns) - 1 or len(columns) - len(sure) < 2:
-        return [], []
-    out = [k for k, known in sure.items() if CATEGORIES & known or not are_answers(table.head(k))]
-    return out, [k for k in like if k not in out]
+        attributes = ATTRIBUTES.intersection(words)
+        if not attributes:
+            continue
+        if says_attribute(name):
+            named_so[k] = attributes
+        if k in named_so or len(words) <= 3:
+            mentioning.append(k)
+            times.update(attributes)
+    if not mentioning or 2 * (max(times.values()) - 1) > len(columns) - 1 or len(columns) - len(named_so) < 2:
+        return Attributes([], [])
+    sure = [k for k, words in named_so.items() if CATEGORIES & words or not are_answers(table.head(k))]
+    return Attributes(sure, [k for k in mentioning if k not in sure])
 
 
 def are_answers(values: pl.Series) -> bool:
@@ -115,13 +136,13 @@ def parts_of(given: Any, known: Iterable[Any]) -> list[Any]:
 
 def named(given: Sequence[Any], names: Sequence[Any]) -> list[bool]:
     """Which of the names are meant by names and patterns such as "q*"."""
-    patterns = [str(part) for one in given for part in parts_of(one, names)]
+    patterns = [str(part) for name in given for part in parts_of(name, names)]
     return [any(str(name) == pattern or fnmatchcase(str(name), pattern) for pattern in patterns) for name in names]
 
 
 def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None:
     """Refuse a name or pattern of items that is not there."""
-    for part in (part for one in given for part in parts_of(one, names)):
+    for part in (part for name in given for part in parts_of(name, names)):
         if not any(named([part], names)):
             what = f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}."
             raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
@@ -146,30 +167,48 @@ def findings(tables: Sequence[tuple[Table, Wide]], items: tuple[Any, ...]) -> It
     if layout.label is not None:
         who = f"labeled by column {str(table.columns[layout.label])!r}"
     yield Finding("items_taken", "note", f"Items: {_columns(items)}. People are {who}.", "", items)
-    for code, sentence in SENTENCES.items():
-        held = {table.columns[k]: what for table, one in tables for k, what in one.others.get(code, {}).items()}
-        if not held:
-            continue
-        names, severity = tuple(held), "warning"
-        are, they = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
-        values = _held_in_words(held)
-        n_others = sum(item not in held for item in items)
-        values += f", where the {n_others:,} others hold {layout.alike}" if layout.alike else ""
-        families = families_of(names)
-        example = families[0].pattern if families else f"q*,{names[0]}"
-        remedy = f"If {they}, name all the items, as in `items={example!r}`."
-        if code == "not_in_key":
-            known = all(map(says_attribute, names))
-            remedy = "" if known else "Add the right answers of those that are items to the key."
-            severity = "note" if known else "warning"
-        elif code == "unnamed_columns":
-            severity, remedy = "note", ""
-        elif code in ("suspect_items", "doubtful_items"):
-            remedy = f"If that is wrong, say `ignore={','.join(map(str, names))!r}`."
-        sentence = sentence.format(columns=_columns(names), are=are, values=values)
-        yield Finding(code, severity, sentence, remedy, names)  # type: ignore[arg-type]
+    for code in SENTENCES:
+        held = {table.columns[k]: what for table, layout in tables for k, what in layout.others.get(code, {}).items()}
+        if held:
+            yield _about_columns(code, held, items, layout.alike)
     if layout.by_default:
         yield from _named_apart(table, layout)
+
+
+def _about_columns(code: str, held: Mapping[Any, str], items: tuple[Any, ...], alike: str) -> Finding:
+    """One finding about columns that are no items, or perhaps none; `held` is what they hold, `alike` what the items
+    do."""
+    names = tuple(held)
+    values = _held_in_words(held)
+    if alike:
+        n_others = sum(item not in held for item in items)
+        values += f", where the {n_others:,} others hold {alike}"
+    are = "is" if len(names) == 1 else "are"
+    sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
+    advice = _advice(code, names)
+    return Finding(code, advice.severity, sentence, advice.remedy, names)
+
+
+class _Advice(NamedTuple):
+    """How much it matters that columns are no items, and what to do if they are."""
+
+    severity: Severity
+    remedy: str
+
+
+def _advice(code: str, names: tuple[Any, ...]) -> _Advice:
+    if code == "unnamed_columns":
+        return _Advice("note", "")
+    if code == "not_in_key":
+        if all(map(says_attribute, names)):
+            return _Advice("note", "")
+        return _Advice("warning", "Add the right answers of those that are items to the key.")
+    if code in ("suspect_items", "doubtful_items"):
+        return _Advice("warning", f"If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
+    they_are = "it is an item" if len(names) == 1 else "they are items"
+    families = families_of(names)
+    example = families[0].pattern if families else f"q*,{names[0]}"
+    return _Advice("warning", f"If {they_are}, name all the items, as in `items={example!r}`.")
 
 
 def _held_in_words(held: Mapping[Any, str]) -> str:
@@ -186,7 +225,9 @@ def _held_in_words(held: Mapping[Any, str]) -> str:
         if k not in passed:
             parts.append(together.get(k, f"{listed([name])} holds {held[name]}"))
     shown = "; ".join(parts[:NAMED])
-    return shown + (f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else "")
+    if len(parts) > NAMED:
+        shown += f" and {len(parts) - NAMED:,} more"
+    return shown
 
 
 def _named_apart(table: Table, layout: Wide) -> Iterator[Finding]:
@@ -219,23 +260,26 @@ def _is_said(name: str, table: Table, layout: Wide) -> bool:
 
 def families_in_words(table: Table, columns: Sequence[int]) -> str:
     """The families of these columns with what they hold: "'Pre_01' to 'Pre_20' (1 to 5)"."""
-    families = sorted(families_of([table.columns[k] for k in columns]), key=lambda one: -len(one.columns))
+    families = sorted(families_of([table.columns[k] for k in columns]), key=lambda family: -len(family.columns))
     parts = []
     for family in families[:MOST_FAMILIES]:
         codes = _codes_of(table, [columns[k] for k in family.columns])
         parts.append(f"{family.span} ({codes})" if codes else family.span)
+    words = ", ".join(parts)
     more = len(families) - MOST_FAMILIES
-    return ", ".join(parts) + (f" and {count(more, 'more family', 'more families')}" if more > 0 else "")
+    if more > 0:
+        words += f" and {count(more, 'more family', 'more families')}"
+    return words
 
 
 def _codes_of(table: Table, columns: Sequence[int]) -> str:
     """What these columns hold, by their first rows: "1 to 5"; nothing where they are empty."""
-    texts = set().union(*_values(table, columns, NOT_ANSWERED, every_row=False).values())
-    numbers = sorted({number for text in texts if (number := _number(text)) is not None})
+    texts = set().union(*values_of(table, columns, NOT_ANSWERED, every_row=False).values())
+    numbers = sorted({number for text in texts if (number := number_of(text)) is not None})
     if not numbers:
         return "words" if texts else ""
     if len(numbers) <= FEW_VALUES:
-        return _range(numbers)
+        return range_in_words(numbers)
     return f"{len(numbers):,} values, {numbers[0]:g} to {numbers[-1]:g}"
 
 
@@ -294,139 +338,60 @@ def unnamed_columns(table: Table, columns: Sequence[int]) -> list[int]:
 
 
 def _columns(names: Sequence[Any]) -> str:
-    return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
+    columns = "column" if len(names) == 1 else f"{len(names):,} columns"
+    return f"{columns} {listed(names)}"
 
 
-def choose_columns(
-    table: Table, candidates: Sequence[int], options: ReadOptions, every_row: bool
-) -> tuple[Sequence[int], Mapping[str, Held], str]:
-    """Those of these columns that are items, by the first rows or by every row; others by the code of their finding,
-    with what each holds; and what the items hold."""
+class ChosenColumns(NamedTuple):
+    """Positions of the items; other columns by the code of their finding, with what each holds; and what the items
+    hold, if all hold alike."""
+
+    items: list[int]
+    others: Mapping[str, Held]
+    alike: str = ""
+
+
+def choose_columns(table: Table, candidates: Sequence[int], options: ReadOptions, every_row: bool) -> ChosenColumns:
+    """Those of these columns that are items, by the first rows or by every row."""
+    names = [table.columns[k] for k in candidates]
     if options.items:
-        return list(compress(candidates, named(options.items, [table.columns[k] for k in candidates]))), {}, ""
-    if key := options.scoring.key:
-        kept = positions([table.columns[k] for k in candidates], key) >= 0
-        if kept.any():
-            return list(compress(candidates, kept)), {"not_in_key": dict.fromkeys(compress(candidates, ~kept), "")}, ""
-    out, suspects = _attributes(table, candidates)
-    rest, sums = sorted(set(candidates).difference(out)), list[int]()
-    odd, doubtful, alike = Held(), Held(), ""
-    if FEWEST_SUMMANDS < len(rest) <= WIDEST:
-        held = _values(table, rest, (*NOT_ANSWERED, *options.scoring.missing), every_row)
-        sums = _sums(table, rest) if set().union(*held.values()) - RIGHT_WRONG else []
-        for k in sums:
-            rest.remove(k)
-            del held[k]
-        if len(rest) >= FEWEST_ALIKE:
-            odd, doubtful, alike = unlike_the_others(held, suspects)
-            odd |= _other_labels(table, rest) if table.value_labels else {}
-    chosen = set(rest).difference(odd)
+        return ChosenColumns(list(compress(candidates, named(options.items, names))), {})
+    if options.scoring.key:
+        in_key = positions(names, options.scoring.key) >= 0
+        if in_key.any():
+            others = dict.fromkeys(compress(candidates, ~in_key), "")
+            return ChosenColumns(list(compress(candidates, in_key)), {"not_in_key": others})
+    return _by_names_and_values(table, candidates, options.scoring.missing, every_row)
+
+
+def _by_names_and_values(
+    table: Table, candidates: Sequence[int], missing: Sequence[str], every_row: bool
+) -> ChosenColumns:
+    """All columns but those named like attributes, sums of the others, and columns unlike the others."""
+    attributes = _attributes(table, candidates)
+    columns = sorted(set(candidates).difference(attributes.sure))
+    sums: list[int] = []
+    unlike = Unlike()
+    other_labels: Held = {}
+    if FEWEST_SUMMANDS < len(columns) <= WIDEST:
+        values = values_of(table, columns, (*NOT_ANSWERED, *missing), every_row)
+        if set().union(*values.values()) - RIGHT_WRONG:
+            sums = _sums(table, columns)
+        columns = [k for k in columns if k not in sums]
+        if len(columns) >= FEWEST_ALIKE:
+            unlike = unlike_the_others({k: values[k] for k in columns}, attributes.suspected)
+            if table.value_labels:
+                other_labels = columns_with_other_labels(table, columns)
+    left_out = unlike.left_out | other_labels
+    items = set(columns).difference(left_out)
     others = {
-        "attribute_columns": dict.fromkeys(out, ""),
+        "attribute_columns": dict.fromkeys(attributes.sure, ""),
         "total_columns": dict.fromkeys(sums, ""),
-        "unlike_columns": odd,
-        "suspect_items": dict.fromkeys(sorted(chosen.intersection(suspects)), ""),
-        "doubtful_items": {k: doubtful[k] for k in doubtful if k in chosen} if doubtful else {},
+        "unlike_columns": left_out,
+        "suspect_items": dict.fromkeys(sorted(items.intersection(attributes.suspected)), ""),
+        "doubtful_items": {k: what for k, what in unlike.doubtful.items() if k in items},
     }
-    return sorted(chosen), others, alike
-
-
-def _values(table: Table, columns: Sequence[int], missing: Sequence[str], every_row: bool) -> dict[int, Counter[str]]:
-    """How often each value stands in each column, in one spelling; nothing of columns whose values are no answers."""
-    found = {k: Counter[str]() for k in columns}
-    plain = [k for k in columns if is_plain(table.dtypes[k])]
-    heads = pl.DataFrame(dict(zip(map(str, plain), map(table.head, plain), strict=True)))
-    for frame, _ in table.pieces(plain) if every_row else [(heads, 1.0)]:
-        whole = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8)).cast(pl.String).unpivot()
-        texts = one_spelling(whole["value"])  # column after column, spelled in one go
-        for n, k in enumerate(plain):
-            column = texts.slice(n * frame.height, frame.height)
-            for value, times in column.value_counts().iter_rows() if len(found[k]) < WIDEST else ():
-                if value is not None and value not in missing:
-                    found[k][value] += times
-    return found
-
-
-def _number(text: str) -> float | None:
-    """A number, also one with a decimal comma."""
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        return None
-
-
-def unlike_the_others(held: Mapping[int, Counter[str]], doubted: Sequence[int]) -> tuple[Held, Held, str]:
-    """Columns whose values are unlike those of most: to be left out, to be doubted, and what most hold. Nothing where
-    most are not alike, and nothing where a column has stray values only: a code for a missing answer or a typing error
-    is a matter of that answer. A column that is `doubted` for its name has no value that the others do not have."""
-    enough = max(FEWEST_ALIKE, MOST * len(held))
-    if set().union(*held.values()) <= RIGHT_WRONG:  # as it mostly is
-        return {}, {}, "0 and 1" if sum(map(bool, held.values())) >= enough else ""
-    numbers: dict[int, dict[float, int]] = {}
-    odd = Held()
-    for n, counter in held.items():
-        pairs = [(number, text, times) for text, times in counter.items() if (number := _number(text)) is not None]
-        n_numbers = sum(times for *_, times in pairs)
-        broken = sum(times for number, _, times in pairs if np.isfinite(number) and not number.is_integer())
-        if n_numbers < INSIDE * counter.total():
-            odd[n] = f"words ({listed(sorted(counter)[:3])})"
-        elif broken >= STRAY * n_numbers > 0:
-            odd[n] = "fractions"
-        numbers[n] = {number: times for number, text, times in pairs if text not in SUSPECTS and n not in odd}
-    words = {n: held[n] for n, what in odd.items() if what != "fractions"}
-    if len(words) >= enough:
-        times = Counter(text for counter in words.values() for text in counter)
-        usual = sorted(text for text, n in times.items() if n >= USUAL * len(words))
-        inside = {n: sum(counter[text] for text in usual) for n, counter in words.items()}
-        out = {n: "numbers" for n, counter in held.items() if n not in words and counter}
-        out |= {n: odd[n] for n, counter in words.items() if inside[n] < INSIDE * counter.total()}
-        return (out, {}, f"words ({listed(usual[:3])})") if usual else ({}, {}, "")
-    few = [own for own in numbers.values() if 0 < len(own) <= FEW_VALUES]
-    if len(few) < enough:
-        return {}, {}, ""
-    holders = Counter(value for own in few for value in own)
-    family = sorted(value for value, n in holders.items() if n >= USUAL * len(few))
-    family = [0.0, 1.0] if family in ([0.0], [1.0]) else family  # most items are all right, or all wrong
-    if not family or len(family) > FEW_VALUES:
-        return {}, {}, ""
-    low, high = family[0], family[-1]
-    several = high > low + 2 and sum(len(own) > 2 for own in few) >= MOST * len(few)
-    doubtful = {}
-    for n, own in numbers.items():
-        total = sum(own.values())
-        if not total or n in odd:
-            continue
-        outside = sum(times for value, times in own.items() if not low <= value <= high) / total
-        what = f"{len(held[n]):,} values" if len(own) > FEW_VALUES else f"the codes {_range(sorted(own))}"
-        codes_from_1 = low == 0 and sorted(own) == [1, 2] and total >= ENOUGH and holders[0] >= MOST * len(few)
-        gaps = max(own) - high > sum(value > high for value in own)  # 14 follows 2 with a gap, 3 and 4 without
-        unlike = len(own) > FEW_VALUES or low > 0 or min(own) != low or gaps
-        if outside > 1 - INSIDE or codes_from_1 or (n in doubted and outside) or (outside >= STRAY and unlike):
-            odd[n] = what
-        elif (outside >= STRAY and len(family) > 2) or (several and len(own) <= 2 and total >= ENOUGH):
-            doubtful[n] = what
-    return odd, doubtful, _range(family)
-
-
-def _range(values: Sequence[float]) -> str:
-    """
-    >>> _range([0, 1]), _range([1, 2, 3]), _range([1, 14, 36])
-    ('0 and 1', '1 to 3', '1, 14 and 36')
-    """
-    if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
-        return f"{values[0]:g} to {values[-1]:g}"
-    *first, last = (f"{value:g}" for value in values)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _other_labels(table: Table, columns: Sequence[int]) -> Held:
-    """Columns with value labels of their own where most share one set (SPSS, Stata)."""
-    labels = {k: list(table.value_labels[k].values()) for k in columns if k in table.value_labels}
-    sets = {k: frozenset(text.strip().lower() for text in own) for k, own in labels.items()}
-    usual, n = Counter(sets.values()).most_common(1)[0] if sets else (frozenset(), 0)
-    if n < max(FEWEST_ALIKE, MOST * len(columns)):
-        return {}
-    return {k: f"values labeled {listed(labels[k][:3])}" for k, own in sets.items() if not own & usual}
+    return ChosenColumns(sorted(items), others, unlike.usual)
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:
@@ -434,8 +399,10 @@ def _sums(table: Table, columns: Sequence[int]) -> list[int]:
     heads = [table.head(k) for k in columns]
     if len(heads[0]) < FEWEST_SUMMANDS or not all(is_plain(values.dtype) for values in heads):
         return []
-    values = np.stack([one_spelling(one).cast(pl.Float64, strict=False).to_numpy() for one in heads], axis=1)
+    values = np.stack([one_spelling(head).cast(pl.Float64, strict=False).to_numpy() for head in heads], axis=1)
     total = np.nansum(values, axis=1)
     largest = np.nanmax(np.where(np.isfinite(values), values, -np.inf), axis=0)
     is_sum = (2 * values == total[:, None]).all(axis=0) & (largest > 1)
-    return list(compress(columns, is_sum)) if is_sum.sum() == 1 else []
+    if is_sum.sum() != 1:
+        return []
+    return list(compress(columns, is_sum))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.categories import checked_key, folded
+from spectral_irt.data.answer_key import checked_key, folded
 from spectral_irt.data.labels import NOT_ANSWERED, one_spelling, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import Finding, OptionError

@@ -68,12 +68,12 @@ class LabeledRows(NamedTuple):
 
     def has_answers(self) -> NDArray[np.bool_]:
         """Whether a row has any."""
+        empty: NDArray[np.bool_]
         if isinstance(self.values, np.ndarray):
             empty = np.isnan(self.values)
         else:
             empty = self.values.is_null().to_numpy()
-        has_answer: NDArray[np.bool_] = ~empty.reshape(len(self.labels), -1).all(axis=1)
-        return has_answer
+        return np.any(~empty.reshape(len(self.labels), -1), axis=1)
 
 
 class CategoryLabels(NamedTuple):

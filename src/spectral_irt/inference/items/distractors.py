@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.answer_key import KEY, OTHER
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.categories import KEY, OTHER
 from spectral_irt.data.labels import positions
 from spectral_irt.data.scoring import BLANK, RawAnswers
 from spectral_irt.errors import OptionError
