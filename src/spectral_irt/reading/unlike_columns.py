@@ -1,8 +1,8 @@
 """Columns of a wide table whose values are unlike those of most columns: ages among answers, words among numbers.
 
-Most columns must be alike for that. What most hold is the *family*: a few codes (0 and 1; 1 to 5), or the same words. A
-column is left out of the items where a rule says so, and doubted where it may be an item after all. Nothing is said of a
-column that has stray values only: a code for a missing answer or a typing error is a matter of that answer.
+Most columns must be alike for that. What most hold is the *family*: a few codes (0 and 1; 1 to 5), or the same words.
+A column is left out of the items where a rule says so, and doubted where it may be an item after all. Nothing is said
+of a column that has stray values only: a code for a missing answer or a typing error is a matter of that answer.
 
 `item_columns.py` asks where nobody named the items.
 """
