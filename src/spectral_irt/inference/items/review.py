@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spectral_irt.data.answer_key import KEY, OTHER
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.categories import KEY, OTHER
 from spectral_irt.data.scoring import BLANK
 from spectral_irt.inference.items.distractors import Distractors
 
