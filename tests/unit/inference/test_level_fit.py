@@ -10,6 +10,7 @@ from spectral_irt.inference.facets import level_verdict
 from spectral_irt.inference.fit.halo import halo_of_facet
 from spectral_irt.inference.fit.level_fit import FUNCTIONS, level_fit, level_sums
 from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.scores.reliability import marginal_reliability
 from spectral_irt.persons.abilities import abilities, with_severities
 
 
@@ -162,6 +163,22 @@ def test_one_rating_of_each_person_by_a_rater_has_no_halo():
     assert study.record()["facets"]["rater"]["halo"] is None
     assert study.facet()["halo"].is_nan().all()
     assert study.facet()["infit_conditional_z"].is_finite().all()
+
+
+def test_reliability_of_ratings_allows_for_the_errors_of_severities():
+    """Posterior means differ by what severities are off by as well: 1 - (v + a) / s^2 with a mean posterior variance v,
+    the mean variance a that errors of severities add, and the variance s^2 of the population."""
+    rng = np.random.default_rng(8)
+    meets = rng.permutation(np.repeat(np.arange(40), 6)).reshape(-1, 2)
+    meets = meets[meets[:, 0] != meets[:, 1]].tolist()
+    responses, *_ = simulated(meets, 1, 4, seed=9)  # one item: no halo
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    given = abilities(responses, study.calibration.thresholds, "eap")
+    added = np.mean(study.abilities("eap").se ** 2 - given.se**2)
+    population = marginal_reliability(responses, study.calibration.thresholds)
+    expected = population.reliability - added / population.sd**2
+    assert study.reliability().eap_reliability == pytest.approx(expected, abs=1e-6)
+    assert population.reliability - expected > 0.03  # raters of six persons: it matters
 
 
 def test_what_halo_adds_to_the_errors_of_persons():
