@@ -38,6 +38,10 @@ MOST_WEAK_LINKS = 10  # directions that are looked at
 NEAR = 0.15  # logits up to which one Newton step says how far an anchor is off
 REFIT_ANSWERS = 1e6  # that other fits, each with one anchor free, may go through: some tenths of a second
 SINGULAR = 1e10  # condition number of an item's own equation
+ALL_ALIKE = 0.8  # share of the expected squares that is missing: one person in a category, and less is
+POINTS = 1_000  # of the quadrature of a posterior ...
+SPREADS = 8.0  # ... which goes as many standard deviations of the prior from the mode ...
+FALLEN = 40.0  # ... and no farther than where the likelihood has fallen by exp(-40)
 NOTHING = 1e-9  # of a score: the threshold was passed, or failed, for sure
 
 
@@ -200,8 +204,45 @@ def missing_spread(found: Newton, observed: Floats) -> Floats:
     along = np.einsum("iku,ikl,ilu->iu", vectors, observed, vectors)
     lacking = np.divide(expected - along, expected, out=np.zeros_like(along), where=expected > NOTHING)
     counts_along = np.einsum("iku,ik->iu", vectors**2, counts)
-    size = np.sqrt(counts_along * np.clip(lacking, 0.0, 1.0) * noise)
+    share = np.clip(lacking, 0.0, 1.0) * noise
+    if not layout.binary:
+        share += beside_empty_categories(found, told, vectors, lacking)
+    size = np.sqrt(counts_along * share)
     return np.einsum("iku,iu,ilu->ikl", vectors, size, vectors)
+
+
+def beside_empty_categories(found: Newton, told: Floats, vectors: Floats, lacking: Floats) -> Floats:
+    """What is missing besides, in units of the information D, along directions (items x directions) in which nobody
+    used the category that would hold thresholds together.
+
+    There the posterior is skewed: the normal of the prior on one side, cut off by the likelihood on the other. With y
+    the distance from its mode, P the precision of the prior, k the rate at which the chance of the category falls,
+
+        q(y) ~ exp(-P y^2 / 2 - (D / k) y - (D / k^2) exp(-k y)),
+
+    whose mean square exceeds 1 / (P + D), by a fifth where D = 2 P = 0.3. The sandwich then has the mean square of q.
+    """
+    assert found.prior is not None
+    precision = np.einsum("iku,ikl,ilu->iu", vectors, found.prior.within(), vectors)
+    several = (found.point.layout.max_score > 1)[:, None]
+    skewed = np.nonzero(several & (lacking > ALL_ALIKE) & (told > NOTHING) & (precision > NOTHING))
+    more = np.zeros(told.shape)
+    rate = np.abs(np.cumsum(vectors, axis=1)).max(axis=1)[skewed]
+    total = told[skewed] + precision[skewed]
+    mean_square = skewed_mean_square(told[skewed], precision[skewed], rate)
+    more[skewed] = np.maximum(total * (total * mean_square - 1), 0.0) / told[skewed]
+    return more
+
+
+def skewed_mean_square(information: Floats, precision: Floats, rate: Floats) -> Floats:
+    """The mean square of the posterior q of `beside_empty_categories`, by quadrature."""
+    depth = information / rate**2
+    lowest = -np.minimum(np.log(FALLEN / depth + 2) / rate, SPREADS / np.sqrt(precision))
+    y = np.linspace(lowest, SPREADS / np.sqrt(precision), POINTS)
+    log_q = -precision * y**2 / 2 - depth * (rate * y + np.exp(-rate * y))
+    q = np.exp(log_q - log_q.max(axis=0))
+    mean_square: Floats = (q * y**2).sum(axis=0) / q.sum(axis=0)  # evenly spaced, and nothing at the ends
+    return mean_square
 
 
 def roots_of(blocks: Floats) -> Floats:

@@ -209,6 +209,31 @@ def test_errors_of_group_means_against_a_loop():
     assert np.isnan(alone["se"][1])  # a single class does not tell how classes differ
 
 
+def test_errors_of_latent_means_against_derivatives_of_the_marginal_likelihood():
+    """f sum over clusters of squared scores, over the squared information, both on the mean of a normal population."""
+    X, room, weights, _ = whole_weights(5)
+    study = si.SpectralRasch().fit(X, weights=weights).analyse(X).clustered(room.tolist())
+    table = study.group_means((room % 2).tolist())
+    beta = study.calibration.difficulty
+    theta = np.linspace(-8, 8, 801)
+    log_p = X @ (theta - beta[:, None]) - np.log1p(np.exp(theta - beta[:, None])).sum(axis=0)
+    for g in (0, 1):
+        mine = room % 2 == g
+        mean, sd = table["latent_mean"][g], table["latent_sd"][g]
+        step = 1e-3
+        lower, here, upper = (
+            np.log(np.exp(log_p[mine] - (theta - mean - move) ** 2 / (2 * sd**2)).sum(axis=1))
+            for move in (-step, 0, step)
+        )
+        w = weights[mine]
+        score = (upper - lower) / (2 * step)
+        information = -np.sum(w * (upper - 2 * here + lower)) / step**2
+        sums = np.array([np.sum((w * score)[room[mine] == one]) for one in np.unique(room[mine])])
+        n = len(sums)
+        expected = np.sqrt(n / (n - 1) * np.sum(sums**2)) / information
+        assert table["latent_se"][g] == pytest.approx(expected, rel=0.01)
+
+
 def test_degrees_of_freedom_count_clusters_of_equal_size():
     assert degrees_of_freedom(np.repeat(np.arange(7), 5), np.ones(35)) == pytest.approx(6)
     assert degrees_of_freedom(np.array([0, 1, 2]), np.array([1.0, 1e-9, 1e-9])) == pytest.approx(0, abs=1e-6)
