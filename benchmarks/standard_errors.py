@@ -16,7 +16,7 @@ empty   40 items of four categories, whose thresholds lie far from a regular ord
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +106,9 @@ def links(people_on_both: int, seed: int) -> Mapping[str, float]:
     return {"covered": float(np.abs(DIFFERENCE @ fit.difficulty_) < Z95 * se)}
 
 
-def empty(where: str, seed: int) -> Mapping[str, float]:
+@cache
+def beside_empty_categories(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Estimate - truth) / se of every threshold, and which of them are beside an empty category."""
     rng = np.random.default_rng([seed, 47])
     offsets = rng.normal(0, 3, (40, 3))
     beta = rng.normal(0, 1, 40)[:, None] + offsets - offsets.mean(axis=1, keepdims=True)
@@ -118,7 +120,11 @@ def empty(where: str, seed: int) -> Mapping[str, float]:
     responses = si.Responses.from_wide(table, ordered=True, unused="keep")
     fit = si.SpectralPartialCredit(unused="keep").fit(responses)
     z = (fit.thresholds_.reshape(-1, 3) - beta + beta.mean()) / fit.threshold_se_.reshape(-1, 3)
-    beside = np.minimum(counts[:, :-1], counts[:, 1:]) == 0
+    return z, np.minimum(counts[:, :-1], counts[:, 1:]) == 0
+
+
+def empty(where: str, seed: int) -> Mapping[str, float]:
+    z, beside = beside_empty_categories(seed)
     chosen = z[beside if where == "beside an empty category" else ~beside]
     return {"covered": np.mean(np.abs(chosen) < Z95), "squared z": np.mean(chosen**2)}
 
