@@ -198,7 +198,7 @@ def test_adaptive_with_populations_and_clusters(cli, adaptive):
     responses, grade, room = adaptive
     said = cli.ok(f"fit cat.csv {ADAPTIVE} -o out")
     assert "MML estimate" in said
-    assert "Ability in the 2 groups, mean and standard deviation: 3: " in said
+    assert "Populations of the 2 groups, mean and standard deviation: 3: " in said
     assert "Standard errors allow for 20 clusters by room" in said
     assert "takes the population of each group as normal" in said
     assert "fit of the items was left out" in said
