@@ -78,7 +78,7 @@ def test_booklets_have_a_table_each_and_adaptive_tests_none(cli):
     assert [row["item"] for row in rows if row["form"] == "form 1"] == items[:10]
     assert [row["item"] for row in rows if row["form"] == "form 2"] == items[6:]
     assert column("two/scores.csv", "n_items") == ["10"] * 22
-    cli.refused("fit booklets.csv --cut raw:5", "--cut instead of --cut raw:NUMBER")
+    cli.refused("fit booklets.csv --cut raw:5", "the cut on the scale of the abilities: --cut NUMBER")
     right[rng.random(right.shape) < 0.5] = np.nan
     wide("own.csv", right)
     assert "There is no table from raw score to person measure" in cli.ok("fit own.csv -o none --cut 0.3")
