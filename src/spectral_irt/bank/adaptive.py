@@ -66,21 +66,21 @@ def next_item(bank: Bank, answers: Mapping[Any, float], *, population: tuple[flo
             "`fit.analyse(responses).to_bank()`, or open a saved one with `spectral_irt.load(folder)`."
         )
     prior = _prior(bank, population)
-    given = _Given.of(bank, answers)
+    so_far = _Answers.of(bank, answers)
     group = _askable_groups(bank)
-    scale = _scale_of_most(group, given.item)
-    counts = group[given.item] == scale
-    abilities, weight = _posterior(bank, prior, given.item[counts], given.category[counts])
+    scale = _scale_of_most(group, so_far.item)
+    counts = group[so_far.item] == scale
+    abilities, weight = _posterior(bank, prior, so_far.item[counts], so_far.category[counts])
     ability = float(weight @ abilities)
     se = float(np.sqrt(weight @ (abilities - ability) ** 2))
     can_be_asked = group == scale
-    can_be_asked[given.item] = False
+    can_be_asked[so_far.item] = False
     item = None
     if can_be_asked.any():
         information = np.where(can_be_asked, _score_variances(bank, ability), -1.0)
         item = bank.items.item(int(np.argmax(information)))
     n_elsewhere = int(np.sum((group >= 0) & (group != scale)))
-    return Next(item, ability, se, _findings(bank, n_elsewhere, given.item[~counts]))
+    return Next(item, ability, se, _findings(bank, n_elsewhere, so_far.item[~counts]))
 
 
 class _Normal(NamedTuple):
@@ -97,20 +97,20 @@ def _prior(bank: Bank, population: tuple[float, float] | None) -> _Normal:
         prior = _Normal(bank.population.mean, bank.population.sd)
     if population is None:
         return prior
-    given = np.asarray(population, dtype=float)
-    if given.shape != (2,) or not np.isfinite(given).all() or given[1] <= 0:
+    mean_and_sd = np.asarray(population, dtype=float)
+    if mean_and_sd.shape != (2,) or not np.isfinite(mean_and_sd).all() or mean_and_sd[1] <= 0:
         raise OptionError(f"`population` is {population!r}; it is a mean and a standard deviation above zero.")
-    return _Normal(*given.tolist())
+    return _Normal(*mean_and_sd.tolist())
 
 
-class _Given(NamedTuple):
+class _Answers(NamedTuple):
     """The answers so far: positions of items in the bank, and categories."""
 
     item: Ints
     category: Ints
 
     @classmethod
-    def of(cls, bank: Bank, answers: Mapping[Any, float]) -> _Given:
+    def of(cls, bank: Bank, answers: Mapping[Any, float]) -> _Answers:
         labels = list(answers)
         item = positions(labels, bank.items.tolist())
         group = _askable_groups(bank)

@@ -70,13 +70,13 @@ class Side:
         calibration = calibration_of(source)
         layout = calibration.layout
         measured = calibration.measured[layout.item]
-        known = errors_of(source)
+        joint = errors_of(source)
         item = layout.item[measured]
         return cls(
             labels=threshold_labels(calibration)[measured],
             threshold=calibration.thresholds[measured],
-            errors=known.errors.take(measured),
-            kind=known.kind,
+            errors=joint.errors.take(measured),
+            kind=joint.kind,
             scale=calibration.scale,
             item=calibration.labels[item],
             size=layout.max_score[item],

@@ -205,10 +205,10 @@ class SharedInformation:
     @cached_property
     def self_weight(self) -> Floats:
         """1 - E, with E the diagonal of N."""
-        kept = self.kept if self.kept_is_diagonal else np.diag(self.kept)
+        diagonal = self.kept if self.kept_is_diagonal else np.diag(self.kept)
         if self.new is None:
-            return 1 - kept
-        return 1 - kept - own_information(self.new)
+            return 1 - diagonal
+        return 1 - diagonal - own_information(self.new)
 
     def around(self, chosen: Mask) -> SharedInformation:
         """All of them: nothing is saved by leaving items out."""
@@ -282,10 +282,10 @@ class Posterior:
     @cached_property
     def information(self) -> Floats:
         """On each threshold, the others given."""
-        kept = diagonal_of(self.kept.information, self.layout)
+        of_kept = diagonal_of(self.kept.information, self.layout)
         if self.new is None:
-            return kept
-        return kept + self.new.information
+            return of_kept
+        return of_kept + self.new.information
 
     @cached_property
     def informed(self) -> Mask:
@@ -320,10 +320,10 @@ class Posterior:
 
     def _information_times(self, v: Floats) -> Floats:
         """M v, of all responses."""
-        kept = self.kept.times(v, self.layout)
+        of_kept = self.kept.times(v, self.layout)
         if self.new is None:
-            return kept
-        return kept + self.new @ v
+            return of_kept
+        return of_kept + self.new @ v
 
     def means_of_others(self) -> Floats:
         """The mean of the others that each item was compared with; of one that met none, itself."""
@@ -334,10 +334,10 @@ class Posterior:
 
     def gradient(self) -> Floats:
         """Of the log-likelihood of all responses."""
-        kept = self.kept.gradient - self.kept.times(self.beta - self.kept.beta, self.layout)
+        of_kept = self.kept.gradient - self.kept.times(self.beta - self.kept.beta, self.layout)
         if self.new is None:
-            return kept
-        return kept + self.new.gradient
+            return of_kept
+        return of_kept + self.new.gradient
 
     def step(self) -> Floats:
         """Where Newton's method goes next, at most `LONGEST_STEP` for each threshold."""

@@ -29,7 +29,7 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, threshold_labels
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import BankError, Severity, check_option
@@ -288,10 +288,9 @@ class LinkedErrors(NamedTuple):
 def _drifted_in_words(drifted: dict[Any, float]) -> str:
     verb = "has" if len(drifted) == 1 else "have"
     named = ", ".join(f"{listed([label])} {drifted[label]:+.2f}" for label in list(drifted)[:NAMED])
-    more = ""
     if len(drifted) > NAMED:
-        more = f" and {len(drifted) - NAMED:,} more"
-    return f"{len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
+        named += f" and {len(drifted) - NAMED:,} more"
+    return f"{len(drifted):,} of them {verb} drifted (+: harder in B): {named}."
 
 
 def link(a: Source, b: Source, method: str = "robust") -> Link:
@@ -331,26 +330,17 @@ def link(a: Source, b: Source, method: str = "robust") -> Link:
     detecting unstable items in item response theory models, Practical Assessment, Research & Evaluation 15(2).
     """
     check_option("method", method, tuple(FEWEST))
-    first, second, left_out = _alike(Side.of(a), Side.of(b))
-    place = positions(second.labels, first.labels)
-    shared = np.flatnonzero(place >= 0)  # of b's thresholds, those that a has too
-    common = label_array(dict.fromkeys(second.item[shared].tolist()))
-    if len(shared) < FEWEST[method]:
-        raise _too_few_in_common(first, second, common, left_out, method)
-    threshold_a = first.threshold[place[shared]]
-    threshold_b = second.threshold[shared]
-    errors_a = first.errors.take(place[shared])
-    errors_b = second.errors.take(shared)
-    agreement = _agreement(
-        threshold_b - threshold_a, errors_b + errors_a, positions(second.item[shared], common), method
-    )
+    side_a, side_b, left_out = _alike(Side.of(a), Side.of(b))
+    common = _CommonThresholds.of(side_a, side_b)
+    if len(common.labels) < FEWEST[method]:
+        raise _too_few_in_common(side_a, side_b, common, left_out, method)
+    agreement = _agreement(common, method)
     used = agreement.used
-    choice = agreement.choice
-    anchored = second.anchored[shared] | first.anchored[place[shared]]
-    shift = -float((threshold_b - threshold_a)[used].mean())
     weights = used / used.sum()
-    shift_variance = max(errors_b.of(weights) + errors_a.of(weights), 0.0) + choice
-    variance = errors_b.around(weights) + errors_a.around(weights) + choice  # of b minus a, on a's scale
+    shift = -float(common.difference[used].mean())
+    shift_variance = max(common.errors_b.of(weights) + common.errors_a.of(weights), 0.0) + agreement.choice
+    # Of b's thresholds on a's scale less a's.
+    variance = common.errors_b.around(weights) + common.errors_a.around(weights) + agreement.choice
     return Link(
         method=method,
         shift=shift,
@@ -360,27 +350,67 @@ def link(a: Source, b: Source, method: str = "robust") -> Link:
         df=agreement.df,
         p=agreement.p,
         excess=agreement.excess,
-        basis=(first.kind, second.kind),
-        item=second.labels[shared],
-        difficulty_a=threshold_a,
-        difficulty_b=threshold_b + shift,
+        basis=(side_a.kind, side_b.kind),
+        item=common.labels,
+        difficulty_a=common.threshold_a,
+        difficulty_b=common.threshold_b + shift,
         se=np.sqrt(np.where(variance > ROUNDING, variance, 0.0)),
         robust_z=agreement.z,
         used=used,
-        scale=first.scale,
-        errors_a=errors_a,
+        scale=side_a.scale,
+        errors_a=common.errors_a,
         left_out=left_out,
-        choice=choice,
-        item_of=second.item[shared],
-        given=_agree_by_design(threshold_b - threshold_a, anchored),
+        choice=agreement.choice,
+        item_of=common.item,
+        given=_agree_by_design(common),
     )
 
 
-def _agree_by_design(differences: Floats, anchored: NDArray[np.bool_]) -> NDArray[np.bool_]:
+class _CommonThresholds(NamedTuple):
+    """The thresholds that both calibrations have: what they are called and whose they are; in a and in b, with the
+    joint errors there; and whether they were anchored in one of them."""
+
+    labels: Labels
+    item: Labels
+    threshold_a: Floats
+    threshold_b: Floats
+    errors_a: JointErrors
+    errors_b: JointErrors
+    anchored: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, side_a: Side, side_b: Side) -> _CommonThresholds:
+        place = positions(side_b.labels, side_a.labels)  # of b's thresholds in a
+        in_b = np.flatnonzero(place >= 0)
+        in_a = place[in_b]
+        return cls(
+            labels=side_b.labels[in_b],
+            item=side_b.item[in_b],
+            threshold_a=side_a.threshold[in_a],
+            threshold_b=side_b.threshold[in_b],
+            errors_a=side_a.errors.take(in_a),
+            errors_b=side_b.errors.take(in_b),
+            anchored=side_b.anchored[in_b] | side_a.anchored[in_a],
+        )
+
+    @property
+    def difference(self) -> Floats:
+        """b less a, before any shift."""
+        return self.threshold_b - self.threshold_a
+
+    @property
+    def items(self) -> Labels:
+        """The items that they belong to, each once."""
+        return label_array(dict.fromkeys(self.item.tolist()))
+
+
+def _agree_by_design(common: _CommonThresholds) -> NDArray[np.bool_]:
     """Anchored items that have the same difficulty in both calibrations, but for a shift that all of them have."""
+    anchored = common.anchored
     if not anchored.any():
         return anchored
-    return anchored & (np.abs(differences - np.median(differences[anchored])) < SAME)
+    shift = np.median(common.difference[anchored])
+    return anchored & (np.abs(common.difference - shift) < SAME)
 
 
 class _Agreement(NamedTuple):
@@ -396,9 +426,11 @@ class _Agreement(NamedTuple):
     z: Floats
 
 
-def _agreement(differences: Floats, errors: JointErrors, item: Ints, method: str) -> _Agreement:
+def _agreement(common: _CommonThresholds, method: str) -> _Agreement:
     """The thresholds that count for the shift: those that agree ("robust"), or all of them ("mean")."""
-    center, choice = center_of_items(differences, errors, item, LEVEL)
+    errors = common.errors_b + common.errors_a
+    item = positions(common.item, common.items)
+    center, choice = center_of_items(common.difference, errors, item, LEVEL)
     if method == "robust":
         return _Agreement(
             used=center.agrees,
@@ -409,9 +441,9 @@ def _agreement(differences: Floats, errors: JointErrors, item: Ints, method: str
             p=center.p,
             z=center.z,
         )
-    every = scatter(differences, errors, LEVEL)
+    every = scatter(common.difference, errors, LEVEL)
     return _Agreement(
-        used=np.ones(len(differences), dtype=bool),
+        used=np.ones(len(common.labels), dtype=bool),
         choice=0.0,
         excess=float(np.sqrt(every.beyond)),
         statistic=every.statistic,
@@ -421,15 +453,18 @@ def _agreement(differences: Floats, errors: JointErrors, item: Ints, method: str
     )
 
 
-def _too_few_in_common(first: Side, second: Side, common: Labels, left_out: Labels, method: str) -> BankError:
-    colon = ": " if len(common) else ""
+def _too_few_in_common(
+    side_a: Side, side_b: Side, common: _CommonThresholds, left_out: Labels, method: str
+) -> BankError:
+    items = f"{len(common.items):,} items"
+    if len(common.items):
+        items += f": {listed(common.items)}"
     others = ""
     if len(left_out):
         others = f"{listed(left_out)} have other categories in one than in the other. "
     return BankError(
-        f"the two calibrations share {len(common):,} items{colon}{listed(common)}; "
-        f"`method={method!r}` needs at least {FEWEST[method]}. The first has {listed(first.labels)}, the second "
-        f"{listed(second.labels)}. {others}Check the labels."
+        f"the two calibrations share {items}; `method={method!r}` needs at least {FEWEST[method]}. The first has "
+        f"{listed(side_a.labels)}, the second {listed(side_b.labels)}. {others}Check the labels."
     )
 
 

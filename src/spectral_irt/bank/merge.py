@@ -202,25 +202,25 @@ def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
         dataset.refuse_again(earlier, "Keep the new calibration as another bank. Nothing was written.")
     calibration = new.calibration
     is_new = positions(calibration.labels, bank.items) < 0
-    roomy = with_room(
+    extended = with_room(
         bank,
         labels=calibration.labels[is_new].tolist(),
         max_score=calibration.layout.max_score[is_new],
         codes=calibration.codes[is_new],
     )
-    old = roomy.calibration.with_free_thresholds()
+    old = extended.calibration.with_free_thresholds()
     places = _Places.of(calibration, old)
     _check_categories(calibration, old.layout.max_score[places.items], responses.source)
     category_n = old.category_n.copy()
     category_n[places.items, : calibration.category_n.shape[1]] += np.nan_to_num(calibration.category_n)
-    evidence = places.all_merged(EVIDENCE_FIELDS, roomy.evidence, new.evidence)
+    evidence = places.all_merged(EVIDENCE_FIELDS, extended.evidence, new.evidence)
     # Items that nothing links with the bank are on scales of their own, numbered after the bank's.
     unlinked = places.estimated_items & (new.evidence.link_group > 0)
     last_group = int(bank.evidence.link_group.max(initial=0))
     evidence["link_group"][places.items[unlinked]] = last_group + new.evidence.link_group[unlinked]
     arrays = places.all_merged(CALIBRATION_FIELDS, old, calibration)
     return replace(
-        roomy,
+        extended,
         calibration=old.replace(
             category_n=category_n,
             scale=calibration.scale,
@@ -228,11 +228,11 @@ def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
             **_changes_of_calibration(arrays, old.layout),
         ),
         evidence=replace(
-            roomy.evidence,
-            prior_precision=roomy.evidence.prior_precision or new.evidence.prior_precision,
-            offset_precision=roomy.evidence.offset_precision or new.evidence.offset_precision,
+            extended.evidence,
+            prior_precision=extended.evidence.prior_precision or new.evidence.prior_precision,
+            offset_precision=extended.evidence.offset_precision or new.evidence.offset_precision,
             **evidence,
-            **_merged_information(roomy.evidence, old.layout, new.evidence, calibration.layout, places)._asdict(),
+            **_merged_information(extended.evidence, old.layout, new.evidence, calibration.layout, places)._asdict(),
         ),
         data=(*bank.data, dataset),
         population=bank.population or new.population,

@@ -204,12 +204,12 @@ def _several_scales(n_by_scale: dict[int, int]) -> Iterator[Finding]:
     if len(n_by_scale) < 2:
         return
     sizes = [f"{n:,} on scale {scale}" for scale, n in n_by_scale.items()]
-    more = ""
+    shown = ", ".join(sizes[:NAMED_SCALES])
     if len(sizes) > NAMED_SCALES:
-        more = f" and {len(sizes) - NAMED_SCALES:,} more"
+        shown += f" and {len(sizes) - NAMED_SCALES:,} more"
     sentence = (
         f"The people are on {len(sizes):,} scales that no answers link, and their abilities cannot be compared "
-        f"across them: {', '.join(sizes[:NAMED_SCALES])}{more}."
+        f"across them: {shown}."
     )
     yield Finding("several_scales", "warning", sentence, "Compare within a scale only (column scale).")
 

@@ -89,13 +89,13 @@ def update_with_drift(bank: Bank, responses: Any, *, repeats: str = "error", thr
     if earlier is not None:
         dataset.refuse_again(earlier, "The bank is unchanged.")
     _check_usable(bank, responses)
-    roomy = _with_items_of(bank, responses)
-    aligned = roomy._align(responses)
+    extended = _with_items_of(bank, responses)
+    aligned = extended._align(responses)
     if threads is not None:
         aligned = aligned.using(LocalEngine(threads))
-    job = _Update(roomy, aligned)
-    moved = drift(roomy, aligned, screen=True)
-    return BankUpdate(job.new_bank(job.solution(), dataset, moved), moved)
+    job = _Update(extended, aligned)
+    comparison = drift(extended, aligned, screen=True)
+    return BankUpdate(job.new_bank(job.solution(), dataset, comparison), comparison)
 
 
 def _with_items_of(bank: Bank, responses: Responses) -> Bank:
@@ -384,7 +384,7 @@ class _Update:
 
     # --- the bank after ---
 
-    def new_bank(self, solution: Solution, dataset: DataSet, moved: Drift) -> Bank:
+    def new_bank(self, solution: Solution, dataset: DataSet, comparison: Drift) -> Bank:
         """The new bank: scale kept, standard errors, counts, status."""
         calibration = self.calibration
         item = self.item
@@ -400,6 +400,9 @@ class _Update:
             location_se = np.where(calibration.anchored, calibration.se, np.sqrt(variance.locations))
             with np.errstate(divide="ignore", invalid="ignore"):
                 item_information = np.nan_to_num(1 / location_se**2, posinf=0.0)
+        findings = self._findings_that_stay(variance)
+        findings += comparison.findings
+        findings += self._findings(posterior, variance)
         matrix = None
         blocks = None
         if evidence.has_matrix:
@@ -417,7 +420,7 @@ class _Update:
                 score=self.counts.score,
                 category_n=self.counts.category_n,
                 item_information=item_information,
-                findings=(*self._findings_that_stay(variance), *moved.findings, *self._findings(posterior, variance)),
+                findings=tuple(findings),
             ),
             evidence=Evidence(
                 information=posterior.information,

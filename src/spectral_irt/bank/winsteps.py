@@ -153,13 +153,13 @@ def of_iafile(path: Path, lines: Sequence[Line], labels: Sequence[str] = ()) -> 
     rows = []
     by_entry = not labels
     for number, text in lines:
-        found = _entry_and_measure(text)
-        if found is None:
+        fields = _entry_and_measure(text)
+        if fields is None:
             raise ReadError(
                 f"{str(path)!r}, line {number:,}: {short(text)!r} is not the entry number or label of an item and its "
                 "measure, as in IAFILE=."
             )
-        item, measure = found
+        item, measure = fields
         entries = ENTRIES.fullmatch(item)
         if entries is None:
             by_entry = False
@@ -213,10 +213,12 @@ def of_control_file(path: Path, lines: Sequence[str]) -> WinstepsAnchors:
         other = path.parent / settings["IAFILE"]
         if not other.is_file():
             raise ReadError(f"{str(path)!r}: there is no file {str(other)!r}, which IAFILE= names.")
-        is_control_file = any(map(CONTROL.match, text_lines(other)))  # perhaps this one, without an end
-        found = None if is_control_file else winsteps_anchors(other)
-        if found is None:
+        in_file = None
+        if not any(map(CONTROL.match, text_lines(other))):  # perhaps this one, without an end
+            in_file = winsteps_anchors(other)
+        if in_file is None:
             raise ReadError(f"{str(other)!r} is no IAFILE=: its lines are the entry number of an item and a measure.")
-        named = found.by_entry and bool(labels)
-        anchors = of_iafile(other, without_remarks(text_lines(other)), labels) if named else found
+        anchors = in_file
+        if in_file.by_entry and labels:
+            anchors = of_iafile(other, without_remarks(text_lines(other)), labels)
     return anchors._replace(unit=float(unit))
