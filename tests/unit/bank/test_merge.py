@@ -12,7 +12,7 @@ from spectral_irt.calibration import Calibration
 
 # Fields of a calibration or of evidence with an array that have lines of their own in `merge`, are computed from
 # others, or are not kept in a bank.
-BY_HAND = {"labels", "layout", "codes", "category_n", "matrix", "blocks", "location_se"}
+BY_HAND = {"labels", "layout", "codes", "codes_high", "category_n", "matrix", "blocks", "location_se"}
 COMPUTED = {"difficulty", "known", "measured", "anchored", "se"}
 NOT_KEPT = {"threshold_covariance", "threshold_information", "threshold_score", "scale_of_item"}
 
