@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Floats, Ints, Mask, Rows, Thresholds, rows_of
+from spectral_irt.data.block import Block, Ints, Mask, Thresholds, rows_of
 from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
 from spectral_irt.data.labels import by_label, text_of
 from spectral_irt.data.responses import Responses
@@ -243,49 +243,66 @@ def _smallest_with_all(responses: Responses, forms: list[Ints], share: float = 1
     """The shortest form that has all items (or this share of them) that each person answered, -1 for none."""
     if not forms:
         return np.full(responses.n_persons, -1, dtype=np.int64)
-    members = np.zeros((responses.n_items, len(forms)), dtype=np.float32)
+    members = np.zeros((responses.n_items, len(forms)), dtype=bool)
     for k, items in enumerate(forms):
-        members[items, k] = 1
+        members[items, k] = True
     lengths = np.array([len(items) for items in forms])
     return np.asarray(responses.entries.gather(_smallest, responses.thresholds, members, lengths, share))
 
 
-def _smallest(block: Block, layout: Thresholds, members: NDArray[np.float32], lengths: Ints, share: float) -> Ints:
+def _smallest(block: Block, layout: Thresholds, members: Mask, lengths: Ints, share: float) -> Ints:
     rows = rows_of(block, layout)
-    within = _sums_of_rows(rows, members)
-    fits = (within >= share * rows.counts[:, None]) & (rows.counts > 0)[:, None]
-    length = np.where(fits, lengths, np.iinfo(np.int64).max)
-    return np.where(fits.any(axis=1), np.argmin(length, axis=1), -1)
-
-
-def _sums_of_rows(rows: Rows, values: NDArray[np.float32]) -> Floats:
-    """Sums over the items of each person: persons x columns of `values`."""
-    sums = np.empty((rows.n_persons, values.shape[1]))
-    for k in range(values.shape[1]):
-        sums[:, k] = rows.sums(values[rows.items, k].astype(np.float64))
-    return sums
+    form = np.full(rows.n_persons, -1, dtype=np.int64)
+    unknown = rows.counts > 0
+    # One form at a time: a table of people by forms would be larger than the responses.
+    for k in np.argsort(lengths, kind="stable").tolist():
+        within = rows.sums(members[rows.items, k].astype(np.float64))
+        fits = unknown & (within >= share * rows.counts)
+        form[fits] = k
+        unknown &= ~fits
+    return form
 
 
 def _by_nearness(responses: Responses, people: Ints) -> list[Ints]:
     """Forms of people who all skipped something: those whose items lie almost all within the longest record."""
-    person, item, _ = responses.take_persons(people).answers()
-    answered = np.zeros((len(people), responses.n_items), dtype=np.float32)
-    answered[person, item] = 1
-    lengths = answered.sum(axis=1)
+    answered = _answered_items(responses, people)
+    lengths = answered.sum(axis=1, dtype=np.float32)
     forms: list[Ints] = []
     left = lengths >= SHORTEST
     for _ in range(MOST):
         if left.sum() < FEWEST:
             break
         longest = int(np.argmax(np.where(left, lengths, -1)))
-        near = left & (answered @ answered[longest] >= NEAR * lengths)
+        near = left & (answered[:, answered[longest]].sum(axis=1) >= NEAR * lengths)
         on_form = answered[near].mean(axis=0) >= SHARE
-        members = left & (answered @ on_form.astype(np.float32) >= WITHIN * lengths)
+        members = left & (answered[:, on_form].sum(axis=1) >= WITHIN * lengths)
         left[longest] = False
         if members.sum() >= FEWEST and answered[members][:, on_form].mean() >= FILLED:
             forms.append(np.flatnonzero(on_form))
             left &= ~members
     return forms
+
+
+def _answered_items(responses: Responses, people: Ints) -> Mask:
+    """Whether each of these people answered an item: people x items, a byte a cell."""
+    chosen = np.zeros(responses.n_persons, dtype=bool)
+    chosen[people] = True
+    answered = np.empty((len(people), responses.n_items), dtype=bool)
+    start = 0
+    for part in responses.entries.map(_answered_in, responses.thresholds, persons=(chosen,)):
+        answered[start : start + len(part)] = part
+        start += len(part)
+    return answered
+
+
+def _answered_in(block: Block, chosen: Mask, layout: Thresholds) -> Mask:
+    rows = rows_of(block, layout)
+    place = np.cumsum(chosen) - 1
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
+    of_chosen = chosen[person]
+    answered = np.zeros((int(chosen.sum()), layout.n_items), dtype=bool)
+    answered[place[person[of_chosen]], rows.items[of_chosen]] = True
+    return answered
 
 
 def with_blanks_as_wrong(
