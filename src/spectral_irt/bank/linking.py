@@ -25,17 +25,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, threshold_labels
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Labels
+from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import BankError, Severity, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
+from spectral_irt.numerics import LARGE
 from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count, listed, p_value
 
@@ -330,6 +332,13 @@ def link(a: Source, b: Source, method: str = "robust") -> Link:
     detecting unstable items in item response theory models, Practical Assessment, Research & Evaluation 15(2).
     """
     check_option("method", method, tuple(FEWEST))
+    sizes = [calibration_of(source).layout.n_entries for source in (a, b)]
+    # Dozens of solves, one after the other: threads of a matrix library wait for each other longer than they work.
+    with one_blas_thread(with_scipy=max(sizes) > LARGE):
+        return _linked(a, b, method)
+
+
+def _linked(a: Source, b: Source, method: str) -> Link:
     side_a, side_b, left_out = _alike(Side.of(a), Side.of(b))
     common = _CommonThresholds.of(side_a, side_b)
     if len(common.labels) < FEWEST[method]:

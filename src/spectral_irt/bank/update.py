@@ -34,9 +34,10 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.design import examine, tied_to
 from spectral_irt.data.labels import positions
-from spectral_irt.engine import LocalEngine
+from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import BankError, DesignError, check_option
 from spectral_irt.estimators.estimable import between_parts
+from spectral_irt.numerics import LARGE
 from spectral_irt.text import count, listed
 
 REPEATS = ("error", "skip")
@@ -94,8 +95,9 @@ def update_with_drift(bank: Bank, responses: Any, *, repeats: str = "error", thr
     if threads is not None:
         aligned = aligned.using(LocalEngine(threads))
     job = _Update(extended, aligned)
-    comparison = drift(extended, aligned, screen=True)
-    return BankUpdate(job.new_bank(job.solution(), dataset, comparison), comparison)
+    with one_blas_thread(with_scipy=extended.calibration.layout.n_entries > LARGE):
+        comparison = drift(extended, aligned, screen=True)
+        return BankUpdate(job.new_bank(job.solution(), dataset, comparison), comparison)
 
 
 def _with_items_of(bank: Bank, responses: Responses) -> Bank:

@@ -41,7 +41,7 @@ DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly la
 MOST_DENSE_ITEMS = 30_000  # a matrix of 7 GB
 SLICE = 1000  # rows of a large matrix that are worked on at a time
 MOST_PAIRS = 10**10  # pairs of answers of one person, in all: to count them takes minutes
-MOST_CELLS = 10**9  # pairs of items that have met: a sparse matrix of 12 GB, and each iteration takes seconds
+MOST_CELLS = 2 * 10**8  # pairs of items that have met, 14,000 items: 2.4 GB, and each of many iterations takes a second
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
 
@@ -219,7 +219,8 @@ def _refuse_too_many(responses: Responses, pairs: float) -> None:
     if pairs > MOST_PAIRS or min(pairs, float(m) ** 2) > MOST_CELLS:
         raise DesignError(
             f"{responses.source}: {m:,} items and {responses.n_persons:,} people make {pairs:.1e} pairs of answers, "
-            "too many to be counted one by one. Use `SpectralRasch`, whose chain needs no pairs, and leave out `nu`."
+            "too many to be gone through one by one. Use `SpectralRasch`, whose chain needs no pairs, and leave out "
+            "`nu`."
         )
 
 

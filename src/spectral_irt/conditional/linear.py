@@ -16,9 +16,10 @@ from spectral_irt.chain.prior import fading, prior_precision
 from spectral_irt.chain.stationary import by_size
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import DesignError, OptionError
 
 MOST_COLUMNS = 3000  # of a design beside its largest term: their equations are solved as a dense system
+MOST_OPEN = 2 * 10**7  # numbers of the open directions, levels x subsets: 160 MB, and half a minute to orthogonalize
 ROWS_AT_A_TIME = 20_000  # of the design, dense
 ZERO_EIGENVALUE = 1e-9  # where columns have the length one
 
@@ -61,6 +62,13 @@ def _levels_given_others(a: sparse.csr_array, b: sparse.csr_array) -> tuple[Floa
     n_trees, tree = connected_components(laplacian, directed=False)
     trees = sparse.eye_array(n_trees, format="csr")[tree]
     floating = np.flatnonzero(abs(b @ trees).sum(axis=0) == 0)
+    if len(floating) * b.shape[1] > MOST_OPEN:
+        raise DesignError(
+            f"the levels of the facets fall into {len(floating):,} subsets that no person and no common level links, "
+            f"so that nobody can compare them; of so many levels up to {MOST_OPEN // b.shape[1]:,} subsets can be "
+            "calibrated together. Leave out levels with few ratings, such as raters of one or two persons, or fit "
+            "the subsets one by one."
+        )
     # One node of each floating tree is held at zero, so that the Laplacian can be inverted.
     first_node = np.unique(tree, return_index=True)[1]
     held = np.isin(np.arange(len(tree)), first_node[floating]).astype(float)

@@ -11,7 +11,7 @@ every kernel gets a `Block` at a time; those that need whole answers take its `R
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -323,6 +323,24 @@ class Rows:
         if len(some):
             out[some] = np.add.reduceat(values, self.indptr[some])
         return out
+
+
+def joined_rows(parts: Sequence[Rows]) -> Rows:
+    """The rows of several blocks, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([part.counts for part in parts])
+    category = None
+    if parts[0].category is not None:
+        category = np.concatenate([part.category for part in parts if part.category is not None])
+    return Rows(
+        indptr=np.concatenate([[0], np.cumsum(counts)]),
+        items=np.concatenate([part.items for part in parts]),
+        counts=counts,
+        scores=np.concatenate([part.scores for part in parts]),
+        max_scores=np.concatenate([part.max_scores for part in parts]),
+        category=category,
+    )
 
 
 def rows_of(block: Block, layout: Thresholds) -> Rows:

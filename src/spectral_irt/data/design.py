@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of
+from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, joined_rows, rows_of
 from spectral_irt.data.block import Mask as Mask
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
@@ -518,8 +518,16 @@ def distinct_rows(responses: Responses, keys: NDArray[np.uint64] | None = None) 
     """The patterns of these people. Sets of items are told apart by `set_keys`; `keys` are people's `row_keys`."""
     keys = responses.entries.gather(row_keys, responses.thresholds) if keys is None else keys
     first, count, of_person = distinct_keys(keys)
-    (together,) = responses.take_persons(first).in_one_block().blocks
-    return Patterns(rows_of(together, responses.thresholds), count, of_person)
+    is_first = np.zeros(responses.n_persons, dtype=bool)
+    is_first[first] = True
+    # Block by block: all responses in a single one would be there twice, and packed into rows with longer numbers.
+    parts = responses.entries.map(_rows_of_some, responses.thresholds, persons=(is_first,))
+    return Patterns(joined_rows(list(parts)), count, of_person)
+
+
+def _rows_of_some(block: Block, chosen: Mask, layout: Thresholds) -> Rows:
+    rows = rows_of(block, layout)
+    return rows if chosen.all() else rows.take(np.flatnonzero(chosen))
 
 
 def same_rows(rows: Rows, layout: Thresholds) -> Patterns:

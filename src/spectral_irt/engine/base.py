@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engine.spill import Array, Spill
+from spectral_irt.engine.spill import Array, Spill, give_back_at_once
 from spectral_irt.errors import OptionError
 from spectral_irt.text import count, in_bytes, size_text
 
@@ -162,9 +162,12 @@ def _libraries(with_scipy: bool) -> Any:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread(*, with_scipy: bool = False) -> Iterator[None]:
     """Within it matrix libraries use one thread. The limit is the whole process's: whoever finds it set leaves it
-    alone, and whoever set it undoes it, so that it cannot be left behind."""
+    alone, and whoever set it undoes it, so that it cannot be left behind. `with_scipy`: scipy's library is loaded
+    before, where it will be used; what is loaded later has all its threads."""
+    if with_scipy:
+        import scipy.linalg  # noqa: F401 -- slow: only for those who ask
     if not _held.acquire(blocking=False):
         yield
         return
@@ -312,6 +315,8 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
     4000000000
     """
     global _in_force
+    if memory is not None:
+        give_back_at_once()
     _in_force = Budget(memory, spill)
     return _in_force
 

@@ -22,6 +22,8 @@ Array = NDArray[Any]
 
 SEGMENT = 1 << 27  # bytes of a temporary file: few enough to let go, and few files
 ALIGNED = 64
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+MAPPED = 1 << 20  # bytes of an array that has a mapping of its own: to map a smaller one costs more than to fill it
 
 
 class Spill:
@@ -79,6 +81,15 @@ def give_back_freed() -> None:
     """Return freed memory to the system: glibc keeps what lies between arrays that stay."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def give_back_at_once() -> None:
+    """From now on memory of arrays goes back to the system as soon as they are freed. By default glibc raises the size
+    from which it does so to 32 MB, and keeps what is smaller for later: twice as much as is in use at a time."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, MAPPED)
+        mallopt(M_TRIM_THRESHOLD, MAPPED)
 
 
 def cannot_spill(folder: Path, error: OSError) -> OutputError:

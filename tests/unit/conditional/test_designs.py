@@ -6,9 +6,12 @@ from scipy import optimize, sparse
 
 from dense_ordered import Enumerated, draw
 from spectral_irt import Responses
+from spectral_irt.conditional import linear
 from spectral_irt.conditional.errors import Matrices, parameter_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.linear import unidentified
 from spectral_irt.conditional.newton import Likelihood, newton, parameters
+from spectral_irt.errors import DesignError
 
 MAX_SCORES = (1, 2, 3, 1, 2)
 
@@ -88,3 +91,14 @@ def test_the_identity_is_no_design():
     np.testing.assert_allclose(written.beta - written.beta.mean(), plain.beta, atol=1e-4)
     np.testing.assert_allclose(parameter_covariance(written), Matrices.of(plain).covariance(), atol=1e-4)
     np.testing.assert_allclose(parameters(written.design, plain.beta), plain.beta, atol=1e-10)
+
+
+def test_levels_in_more_subsets_than_can_be_told_apart_are_refused(monkeypatch):
+    n = 30  # raters, each of whom has persons and an item of his or her own: as many subsets
+    design = sparse.hstack([sparse.eye_array(n), sparse.eye_array(n)], format="csr")
+    raters = slice(n, 2 * n)
+    monkeypatch.setattr(linear, "MOST_OPEN", n * 2 * n)  # subsets x (raters and groups of persons)
+    assert unidentified(design, np.arange(n), term=raters).shape == (2 * n, 2 * n)
+    monkeypatch.setattr(linear, "MOST_OPEN", n * 2 * n - 1)
+    with pytest.raises(DesignError, match="fall into 30 subsets that no person and no common level links"):
+        unidentified(design, np.arange(n), term=raters)

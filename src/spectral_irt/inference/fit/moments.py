@@ -21,6 +21,7 @@ from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import distinct_rows
+from spectral_irt.engine.base import budget
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
 from spectral_irt.persons.residuals import LEAST
@@ -57,7 +58,7 @@ class GivenScore:
         people, thresholds = with_thresholds(responses, beta)
         patterns, own = distinct_rows(people), people.thresholds
         rows, _ = by_item(patterns.rows)
-        moments = np.zeros((4, len(rows.items)))
+        moments = budget().keep(np.zeros((4, len(rows.items))))  # 32 bytes a response: on disk where there is no room
         sums = _no_directions(own, 1)  # with room for what belongs to no item
         parts = responses.engine.hold(pattern_parts(rows, patterns.count, own))
         for which, inside, found, more in parts.map(_part, padded(own, thresholds), threshold_codes(own), own):
