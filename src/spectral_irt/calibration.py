@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -21,7 +22,7 @@ from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Finding
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.code_sums import CodeSums, code_sums, counted_from_zero
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of some
 FREE_SHAPE = "takes the population as of free shape"
+MOVED = 0.1  # logits by which a prior has to move a threshold for it to be marked
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
 RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
 CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from
@@ -152,6 +154,8 @@ class Calibration:
         items that are right or wrong `item_information` is that.
     threshold_score : float array, optional
         The gradient of the log-likelihood of the responses at the thresholds: what a prior holds against, zero without.
+    without_prior : float array, optional
+        Where a prior acts: the thresholds without it, NaN for those that have no finite estimate then.
     prior, further : Regularization, mapping
         What was added to the data; further columns of `items()`, such as the displacement of anchored items.
     model : str
@@ -194,6 +198,7 @@ class Calibration:
     threshold_covariance: Floats | None = None
     threshold_information: Floats | None = None
     threshold_score: Floats | None = None
+    without_prior: Floats | None = None
     model: str = ""
     scale_of_item: Ints | None = None
     likelihood: str = CONDITIONAL
@@ -255,6 +260,14 @@ class Calibration:
     def ci_width(self) -> float:
         """How many standard errors a 95% interval reaches either way: more than 1.96 where these come from clusters."""
         return t_quantile(self.provenance.se_df)
+
+    @cached_property
+    def moved_by_prior(self) -> Mask:
+        """Thresholds that a prior moved by more than a tenth of a logit, or that have no finite estimate without it."""
+        if self.without_prior is None:
+            return np.zeros(self.layout.n_entries, dtype=bool)
+        moved = ~(np.abs(self.thresholds - self.without_prior) <= MOVED)
+        return np.isfinite(self.thresholds) & moved
 
     @property
     def own_items(self) -> Calibration:
@@ -372,6 +385,8 @@ class Calibration:
             "status": self.status,
             **self.further,
         }
+        if self.without_prior is not None:
+            columns["without_prior"] = self.layout.mean(self.without_prior)
         columns.pop("anchor_se", None)
         return columns
 
@@ -381,9 +396,10 @@ class Calibration:
 
     def threshold_columns(self) -> Columns:
         """A row for each threshold: where the `category` and the one below are equally likely, how many people answered
-        in the category (`n`) and in the one below (`n_below`), and where half answer in it or above (`thurstone`)."""
+        in the category (`n`) and in the one below (`n_below`), and where half answer in it or above (`thurstone`).
+        Where a prior acts, the threshold `without_prior`, NaN where there is no finite one."""
         layout, beta, se = self.layout, self.thresholds, self.threshold_se
-        return {
+        columns = {
             "item": self.labels[layout.item],
             "category": layout.level,
             "threshold": beta,
@@ -394,6 +410,9 @@ class Calibration:
             "n_below": self.category_n[layout.item, layout.level - 1].astype(np.int64),
             "thurstone": thurstone(layout.cumulated(beta)[layout.item], layout.level),
         }
+        if self.without_prior is not None:
+            columns["without_prior"] = self.without_prior
+        return columns
 
     def probability(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer: a row for each ability, a column for each item (all of them by default).

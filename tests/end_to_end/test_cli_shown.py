@@ -29,7 +29,7 @@ def test_a_short_test_is_shown_whole(cli, lsat):
     assert "1,000 people, 5 items, 5,000 responses, 76.4% right" in said
     assert "Prior: none (all items are connected" in said
     assert "Standard errors: sandwich, dense." in said
-    assert "carry no information about difficulty" in said
+    assert "do not affect the difficulties" in said
     assert f"Results are in out: {', '.join(WRITTEN[:-1])} and fit.json." in said
     assert not any(line.endswith(" ") for line in done.out.splitlines())
     before = contents()

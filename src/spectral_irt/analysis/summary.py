@@ -15,6 +15,7 @@ from spectral_irt.estimators.by_name import ESTIMATORS, MODELS, estimator_name
 from spectral_irt.inference.fit.item_fit import SQUARES
 from spectral_irt.inference.groups.grouping import mean_sentences
 from spectral_irt.terminal import (
+    BY_PRIOR,
     DIRECTION,
     FIT,
     PEOPLE,
@@ -99,6 +100,9 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     if not made.layout.binary:
         how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
     say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
+    if made.moved_by_prior.any():
+        how["moved_by_prior"] = [each.tolist() for each in np.split(made.moved_by_prior, made.layout.first[1:])]
+        say(out, Text(BY_PRIOR, style="dim"))
     word = "item" if rated else one(study.responses.words[1])
     say(out, item_table(columns, out.width, fit, name=word, **how))
     say(out)
@@ -227,9 +231,8 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     newton = (made.solver or "").endswith(NEWTON)
     weighting = made.settings.get("weighting")
     if calibration.facets is not None:
-        likelihood = "conditional" if calibration.prior is None else "penalized conditional"
         text = (
-            f"{MODELS[model].short} of items and {' and '.join(calibration.facets.of)}, {likelihood} maximum likelihood"
+            f"{MODELS[model].short} of items and {' and '.join(calibration.facets.of)}, conditional maximum likelihood"
         )
     elif newton and (made.solver or "").startswith(LINEAR_DESIGN):
         text = f"{MODELS[model].short}, conditional maximum likelihood"

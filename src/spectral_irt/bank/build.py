@@ -117,6 +117,7 @@ def without_data(calibration: Calibration) -> Bank:
             threshold_covariance=None,
             threshold_information=None,
             threshold_score=None,
+            without_prior=None,
             prior=None,
             provenance=Provenance(provenance.estimator, settings, version=provenance.version),
             further=further,

@@ -27,7 +27,7 @@ from spectral_irt.bank.drift import DRIFTED, NOTHING, Drift, drift
 from spectral_irt.bank.evidence import Evidence, Posterior, Precisions, Quadratic, Variances, is_matrix
 from spectral_irt.bank.merge import with_room
 from spectral_irt.calibration import MEASURED, Calibration
-from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, with_effect
+from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, shift_of_step, with_effect
 from spectral_irt.conditional.information import Point
 from spectral_irt.conditional.newton import RENEWALS, Likelihood
 from spectral_irt.data import Finding, Responses
@@ -599,7 +599,6 @@ class _Update:
             self.calibration.labels,
             (prior.counts > 0) & self.free[self.item],
             posterior.tied,
-            moved,
-            (self.n_below, self.n_above),
+            shift_of_step(moved, self.n_below, self.n_above),
         )
         yield Finding("regularization", "note", str(plan))

@@ -115,8 +115,12 @@ class Regularization:
         if self.kind == "virtual item":
             sd = 1 / np.sqrt(self.alpha)
             return f"Prior: virtual item of average difficulty, a prior with sd {sd:.3g} {origin} ({self.reason})."
-        few = " with few answers" if self.estimated else ""
-        return f"A prior ({self._sd_in_words}) acts on {self._acted_on_in_words}{few}{self._effect_in_words}."
+        prior = "A prior"
+        few = ""
+        if self.estimated:
+            prior = "A weak prior"
+            few = " with few responses"
+        return f"{prior} ({self._sd_in_words}) acts on {self._acted_on_in_words}{few}{self._effect_in_words}."
 
     @property
     def _sd_in_words(self) -> str:
@@ -522,23 +526,16 @@ class Prior:
 
 
 def with_effect(
-    plan: Regularization,
-    prior: Prior,
-    labels: NDArray[Any],
-    acts: Mask,
-    finite_without: Mask,
-    step: Floats,
-    counts: tuple[Floats, Floats],
+    plan: Regularization, prior: Prior, labels: NDArray[Any], acts: Mask, finite_without: Mask, shift: Floats
 ) -> Regularization:
     """The plan with what its prior did to the items of these labels.
 
-    `acts` is what it acts on, `finite_without` what has a finite estimate without it, `step` where Newton's method
-    leads without it, threshold by threshold; `counts` are responses of the lower and of the higher kind.
+    `acts` is what it acts on, `finite_without` what has a finite estimate without it, `shift` by how many logits it
+    moved each threshold, NaN where that is not known.
     """
     layout = prior.layout
     location = prior.location
-    low, high = counts
-    comparable = np.flatnonzero(acts & finite_without & (low > 0) & (high > 0))
+    comparable = np.flatnonzero(acts & finite_without & np.isfinite(shift))
     n_acted_on = int(acts.sum())
     plan = replace(plan, items=n_acted_on, of=len(acts), alone=n_acted_on - len(comparable), alpha=0.0, sd=0.0)
     if location:
@@ -549,10 +546,9 @@ def with_effect(
             located = len(np.unique(layout.item[acts & (location.fade[layout.item] > 0)]))
         plan = replace(plan, offsets=prior.alpha, offset_sd=precision_to_sd(prior.alpha), located=located)
     if len(comparable):
-        share = high[comparable] / (low + high)[comparable]
-        shift = shift_by_prior(step[comparable], share)
-        most_moved = comparable[np.argmax(shift)]
-        plan = replace(plan, shift=float(shift.max()), moved=_threshold_in_words(layout, labels, most_moved))
+        most_moved = comparable[np.argmax(np.abs(shift[comparable]))]
+        moved = _threshold_in_words(layout, labels, most_moved)
+        plan = replace(plan, shift=float(np.abs(shift[most_moved])), moved=moved)
     return plan
 
 
@@ -574,6 +570,16 @@ def shift_by_prior(step: Floats, share: Floats) -> Floats:
     s = np.where(np.abs(step) < 1e-6, 1e-6, step)
     p = (s - 1 + np.sqrt((1 - s) ** 2 + 4 * s * q)) / (2 * s)
     return np.abs(np.log(p / (1 - p)) - np.log(q / (1 - q)))
+
+
+def shift_of_step(step: Floats, low: Floats, high: Floats) -> Floats:
+    """About how far the prior moved each threshold, signed, from Newton's step without it and the responses of the
+    lower and of the higher kind; NaN where one kind is missing."""
+    shift = np.full(len(step), np.nan)
+    both = (low > 0) & (high > 0)
+    share = high[both] / (low + high)[both]
+    shift[both] = -np.sign(step[both]) * shift_by_prior(step[both], share)
+    return shift
 
 
 def _threshold_in_words(layout: Thresholds, labels: NDArray[Any], threshold: int) -> str:

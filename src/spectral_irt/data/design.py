@@ -25,7 +25,7 @@ from spectral_irt.data.block import Mask as Mask
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
 from spectral_irt.numerics import csr, fixed, onto_items, scramble, shared_ones
-from spectral_irt.text import count_are, listed, whole_percent
+from spectral_irt.text import count, count_are, first_of, listed, whole_percent
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -54,7 +54,8 @@ class Design:
     answered it wrong: that of the Rasch model when people are as able as the items are hard. `extreme` are those
     without a finite difficulty of their own: all right, all wrong, unanswered, or answered only by people with extreme
     scores. `status` is a word about each item: "ok", "all right", "all wrong", "no information", "no responses",
-    "unlinked"; or "empty category" where some of its thresholds are never met.
+    "unlinked", where the data tie none of its thresholds to those of the largest component; or "empty category" where
+    some of its thresholds are never met.
     """
 
     answers: Responses
@@ -71,9 +72,21 @@ class Design:
         return self.answers.thresholds.binary
 
     @property
+    def unbounded(self) -> Mask:
+        """Thresholds without a finite estimate of their own, of items of which another threshold has one."""
+        layout = self.answers.thresholds
+        return (self.component > 0) & ~self.extreme & (self.status[layout.item] != "unlinked")
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What a reader of the results should know about the design."""
-        rules = (items_without_estimate, unlinked_groups, persons_without_information, more_items_than_persons)
+        rules = (
+            items_without_estimate,
+            unbounded_thresholds,
+            unlinked_groups,
+            persons_without_information,
+            more_items_than_persons,
+        )
         return tuple(finding for rule in rules for finding in rule(self))
 
 
@@ -115,7 +128,8 @@ def _remedy_of_no_responses(n_items: int) -> str:
 def unlinked_groups(design: Design) -> Iterator[Finding]:
     """Groups of items, each with difficulties on a scale of its own."""
     group = np.full(len(design.component), -1)
-    group[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
+    in_a_group = ~design.extreme & ~design.unbounded
+    group[in_a_group] = np.unique(design.component[in_a_group], return_inverse=True)[1]
     if group.max() <= 0:
         return
     from spectral_irt.data.unlinked import describe_split
@@ -155,10 +169,9 @@ def persons_without_information(design: Design) -> Iterator[Finding]:
         return
     n_persons = design.answers.n_persons
     parts = [_persons_in_words(kind, n_persons - n_without) for kind in kinds if kind.n]
-    carry = "carries" if total == 1 else "carry"
-    who = f"{total:,} of {n_persons:,} people {carry}"
-    sentence = f"{who} no information about difficulty ({'; '.join(parts)})."
-    yield Finding("silent_persons", "note", sentence, "They stay in the counts and have no effect on the difficulties.")
+    do = "does" if total == 1 else "do"
+    sentence = f"{total:,} of {n_persons:,} people {do} not affect the difficulties: {'; '.join(parts)}."
+    yield Finding("silent_persons", "note", sentence, "They stay in the counts.")
 
 
 def _persons_in_words(kind: ExtremePersons, n_answered: int) -> str:
@@ -175,6 +188,29 @@ def more_items_than_persons(design: Design) -> Iterator[Finding]:
         sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
         remedy = "If rows are items and columns people, say `orient='items'`."
         yield Finding("many_more_items_than_persons", "note", sentence, remedy)
+
+
+def unbounded_thresholds(design: Design) -> Iterator[Finding]:
+    """Rare categories: thresholds without a finite estimate, of items whose other thresholds have one."""
+    if not design.unbounded.any():
+        return
+    layout = design.answers.thresholds
+    thresholds = np.flatnonzero(design.unbounded)
+    labels = design.answers.items[layout.item[thresholds]].tolist()
+    levels = layout.level[thresholds].tolist()
+    named = [f"threshold {level} of {label!r}" for level, label in zip(levels, labels, strict=True)]
+    have = "has" if len(named) == 1 else "have"
+    yield Finding(
+        code="rare_categories",
+        severity="note",
+        sentence=(
+            f"{count(len(named), 'threshold')} {have} no finite estimate without a prior, since few people chose the "
+            f"category above or below, and these have the highest or the lowest scores: {first_of(named)}."
+        ),
+        remedy="Their values rest on the prior; join a rare category with its neighbor (`recode=`), or collect more "
+        "answers.",
+        items=tuple(dict.fromkeys(labels)),
+    )
 
 
 def examine(responses: Responses) -> Design:

@@ -184,7 +184,7 @@ class Known:
         tied[fit.mask] = fit.tied
         status = made.status.copy()
         status[status == "unlinked"] = "ok"
-        status[(layout.sum((~tied).astype(float)) > 0) & (status == "ok")] = "unlinked"
+        status[(layout.sum(tied.astype(float)) == 0) & (status == "ok")] = "unlinked"
         status[item] = "anchored"
         # An item that is the only anchor of its part would take all of it along.
         linked, _ = linked_items(fit.rest, mixed=True)

@@ -89,6 +89,7 @@ class Estimate:
     information: Floats | None = None  # of the answers, without any prior, on each location; by default 1 / item_se^2
     threshold_information: Floats | None = None  # the same on the thresholds of each item, as a calibration has it
     threshold_score: Floats | None = None  # of the answers at these thresholds
+    without_prior: Floats | None = None  # the thresholds without the prior, as a calibration has them
     loglik: Any = None  # a number, where the method has a likelihood
     findings: tuple[Finding, ...] = ()
     regularization: Regularization | None = None
@@ -145,7 +146,8 @@ def convergence(
 
 
 def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
-    """The finding that a threshold lies below the one before it, if any does; of ratings, by item."""
+    """The finding that a threshold lies below the one before it, if any does; of ratings, by item. Where a prior moved
+    thresholds, also what is so without it."""
     layout, beta, se, labels = responses.thresholds, found.thresholds, found.se, responses.items
     if found.facets is not None:
         items = found.facets.items
@@ -153,7 +155,12 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     upper = np.flatnonzero(layout.below)
     distance = beta[upper] - beta[upper - 1]
     disordered = distance < 0
-    if not disordered.any():
+    without = disordered
+    if found.without_prior is not None and found.facets is None:
+        both_known = np.isfinite(found.without_prior[upper]) & np.isfinite(found.without_prior[upper - 1])
+        without = both_known & (found.without_prior[upper] < found.without_prior[upper - 1])
+    items_without = labels[np.unique(layout.item[upper[without]])]
+    if not disordered.any() and not without.any():
         return ()
     variance = se[upper] ** 2 + se[upper - 1] ** 2
     if found.covariance is not None and found.facets is None:
@@ -162,16 +169,33 @@ def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
     beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
     items = labels[np.unique(layout.item[upper[disordered]])]
     sure = labels[np.unique(layout.item[upper[beyond]])]
-    many = f"{count(len(items), 'item')} {'has' if len(items) == 1 else 'have'}"
-    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    sentence = _disorder_in_words(items, sure, items_without)
     use = "look at whether people use the category as meant, or join it with a neighbor"
     guessed = any(note.code == "ordered_categories" for note in responses.notes)
     if guessed and 3 * len(sure) > responses.n_items and np.nanmin(responses.category_codes()) > 0:  # points have a 0
         use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
-    sentence = f"{many} a threshold below the one before it: {listed(items)}{chance}."
     remedy = f"A category between them is never the most likely answer. The model allows that; {use}."
-    about = (sentence, remedy, tuple(items.tolist()))
-    return (Finding("thresholds_out_of_order", "warning" if len(sure) else "note", *about),)
+    named = tuple(dict.fromkeys([*items.tolist(), *items_without.tolist()]))
+    return (Finding("thresholds_out_of_order", "warning" if len(sure) else "note", sentence, remedy, named),)
+
+
+def _disorder_in_words(items: Labels, sure: Labels, without: Labels) -> str:
+    """Which items have disordered thresholds, which of them by more than chance, and which without the prior."""
+    if not len(items):
+        few = "No item has a threshold below the one before it; without the prior on thresholds with few responses"
+        return f"{few}, {have_disorder(without)}."
+    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    sentence = f"{have_disorder(items)}{chance}."
+    if items.tolist() != without.tolist():
+        nothing = "none has" if not len(without) else f"{len(without):,} {'has' if len(without) == 1 else 'have'}"
+        named = f": {listed(without)}" if len(without) else ""
+        sentence += f" Without the prior on thresholds with few responses {nothing}{named}."
+    return sentence
+
+
+def have_disorder(items: Labels) -> str:
+    have = "has" if len(items) == 1 else "have"
+    return f"{count(len(items), 'item')} {have} a threshold below the one before it: {listed(items)}"
 
 
 def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
@@ -374,6 +398,7 @@ class RaschEstimator:
             threshold_covariance=found.covariance if small else None,
             threshold_information=None if layout.binary else found.threshold_information,
             threshold_score=found.threshold_score,
+            without_prior=found.without_prior,
             model=self.model,
             scale_of_item=self._scale_of_item(responses),
             likelihood=self.likelihood,

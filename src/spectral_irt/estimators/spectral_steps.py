@@ -26,6 +26,7 @@ from spectral_irt.chain.prior import (
     fading_of_both,
     plan_prior,
     precision_of_some,
+    shift_of_step,
     with_effect,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
@@ -86,6 +87,7 @@ UNDER_A_PRIOR = (
     "few answers, which it draws towards the others, they cover fewer."
 )
 FEW_ITEMS = 50  # up to so many it matters, and costs little, that other items move with the one that a prior moves
+FEW_RESPONSES = 200_000  # up to so many the likelihood without a prior costs well under a second
 FARTHEST = 1.0  # logits by which an item that the chain pulled in is let out again
 NOT_OF_A_FIT = ("anchors", "free", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
 
@@ -151,10 +153,16 @@ def spectral_fit(
     likelihood = Likelihood(rest, start, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
     found = newton(likelihood, start, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
-    plan = describe_prior(plan, found, rest, fit.tied) if found.prior else plan
-    return estimate(
+    without = None
+    if found.prior:
+        without = thresholds_without_prior(found, likelihood, rest, fit.tied)
+        plan = describe_prior(plan, found, rest, without)
+    made = estimate(
         fit, plan, solved, found, likelihood, parts, equal_means=assume_equal_means, se=se, seed=seed, tell=tell
     )
+    if without is None:
+        return made
+    return replace(made, without_prior=made.thresholds + with_missing(without - found.beta, mask))
 
 
 def options_of(estimator: Any, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
@@ -276,20 +284,40 @@ def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | No
     return Prior(layout, near, 0.0 if layout.binary else alpha, offsets, plan.estimated), parts, plan
 
 
-def describe_prior(plan: Regularization, found: Newton, rest: Responses, tied: Mask) -> Regularization:
-    """The plan with what the prior did."""
-    prior, layout, answers = found.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
-    assert prior is not None
+def thresholds_without_prior(found: Newton, likelihood: Likelihood, rest: Responses, tied: Mask) -> Floats:
+    """Conditional maximum likelihood itself, of the thresholds that have it; NaN for the others.
+
+    Of a test of ordinary size by Newton's steps from the estimate, those without a finite value held where the prior
+    has them; of a large one as far as a single step tells.
+    """
+    assert found.prior is not None
     own_estimate = tied & (found.point.information > 1e-9)
-    without = replace(found, prior=None)
-    if rest.n_items <= FEW_ITEMS:
-        held = ~own_estimate if found.fixed is None else ~own_estimate | found.fixed
-        step = replace(without, fixed=held if held.any() else None).solve(prior @ found.beta)
+    anchored = np.zeros(len(found.beta), dtype=bool) if found.fixed is None else found.fixed
+    held = ~own_estimate | anchored
+    if rest.n_items <= FEW_ITEMS and rest.n_responses <= FEW_RESPONSES:
+        # Those held are a part of their own, so that their values do not give the level of the others.
+        parts = np.where(own_estimate | anchored, 0, 1)
+        fixed = held if held.any() else None
+        without = newton(likelihood, found.beta, fixed=fixed, parts=parts).beta
+        if not anchored.any():  # on the level of the estimate, which other thresholds share in
+            without = without + np.mean((found.beta - without)[own_estimate])
     else:
-        step = without.roughly(prior @ found.beta)
-    counts = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
-    acts = prior.counts > 0 if found.fixed is None else (prior.counts > 0) & ~found.fixed
-    return with_effect(plan, prior, rest.items, acts, own_estimate, step, counts)
+        layout = rest.thresholds
+        answers = np.nan_to_num(rest.category_counts)
+        low, high = answers[layout.item, layout.level - 1], answers[layout.item, layout.level]
+        step = replace(found, prior=None).roughly(found.prior @ found.beta)
+        without = found.beta - shift_of_step(step, low, high)
+    return np.where(own_estimate | anchored, without, np.nan)
+
+
+def describe_prior(plan: Regularization, found: Newton, rest: Responses, without: Floats) -> Regularization:
+    """The plan with what the prior did; `without` are the thresholds without it."""
+    prior = found.prior
+    assert prior is not None
+    acts = prior.counts > 0
+    if found.fixed is not None:
+        acts &= ~found.fixed
+    return with_effect(plan, prior, rest.items, acts, np.isfinite(without), found.beta - without)
 
 
 class Errors(NamedTuple):

@@ -399,10 +399,15 @@ def facet_findings(
         (
             "central_levels",
             misfit == CENTRAL,
-            "overusing the middle categories",
-            "People look more alike than they are.",
+            "overusing the middle categories (central tendency)",
+            "Their ratings make people look more alike than they are.",
         ),
-        ("extreme_levels", misfit == SHARP, "overusing the lowest and highest categories", "They part people too far."),
+        (
+            "extreme_levels",
+            misfit == SHARP,
+            "overusing the lowest and highest categories",
+            "Their ratings make people look more different than they are.",
+        ),
         ("few_ratings", table["n"] < FEW, f"with fewer than {FEW} ratings", prior),
     ):
         names = table[name][chosen]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 AROUND = 2.5  # logits shown beyond the outermost thresholds, at least
 POINTS = 201  # of a curve
+LEGEND_HEIGHT = 0.2  # inches of a legend that stands for all small pictures
 IN_A_SHEET = 24  # letters of a name over a small picture
 SHEET = 30  # curves on a sheet
 NAMED = 12  # category curves in the legend; of more, so many at equal distances
@@ -290,17 +291,21 @@ def sheet_of(every: Sequence[Any], title: str, x: str, y: str, *, names: float =
     figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
     FigureCanvasAgg(figure)
     grid = np.ravel(figure.subplots(down, across, squeeze=False))
-    edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
-    figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     named = all_shown([curve.label for curve in every], IN_A_SHEET)
     lows, highs = zip(*(curve.span for curve in every), strict=True)
     for ax, curve, name in zip(grid, every, named, strict=False):
         curve.draw(ax, small=True, span=(min(lows), max(highs)))
         ax.set_title(name, loc="left", fontsize=7.5, **as_is())
     lines = [ax.get_legend_handles_labels() for ax in grid[: len(every)]]
+    above = 0.55
     if lines[0][1] and all(labels == lines[0][1] for _, labels in lines):
-        place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (1, 1), "ncols": len(lines[0][1])}
+        above += LEGEND_HEIGHT
+        high += LEGEND_HEIGHT
+        figure.set_size_inches(wide, high)
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 1 - 0.28 / high), "ncols": len(lines[0][1])}
         figure.legend(*lines[0], fontsize=6.5, frameon=False, **place)
+    edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - above / high}
+    figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     for ax in grid[len(every) :]:
         ax.set_visible(False)
     figure.suptitle(title, fontsize=10, x=0.1 / wide, y=1 - 0.1 / high, ha="left", va="top", parse_math=False)

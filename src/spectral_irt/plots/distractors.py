@@ -133,7 +133,7 @@ def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRAT
 
 
 def distractor_sheet(study: Analysis) -> Figure:
-    """Small curves of all items, or of the thirty whose key does worst."""
+    """Small curves of all items, or of the thirty with the weakest keys, the weakest first."""
     labels = study.calibration.labels
     point = study._classical().item_rest
     known = np.flatnonzero(np.isfinite(point))
@@ -142,7 +142,7 @@ def distractor_sheet(study: Analysis) -> Figure:
     trait = study._words.trait
     title = f"Which options people choose by {trait}, {count(len(known), 'item')}; thick: the key"
     if len(known) > SHEET:
-        known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
-        title = f"Options by {trait} of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
+        known = known[np.argsort(point[known], kind="stable")[:SHEET]]
+        title = f"Options by {trait} of the {SHEET} items of {len(labels):,} with the weakest keys; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
     return sheet_of(every, title, f"{trait} on the other items", "share who choose it", names=0.2)

@@ -83,8 +83,7 @@ def unexpected(data: ReportData) -> list[Any]:
     first = f"; the {MOST_UNEXPECTED} farthest" if n > MOST_UNEXPECTED else ""
     said = (
         f"{at_least}{count(n, 'rating')} of {data.record['counts']['responses']:,} "
-        f"{'is' if n == 1 else 'are'} {FAR_OFF:g} or more standard deviations from what the model expects{first}. "
-        "unexpected.csv, which --all writes, has the persons."
+        f"{'is' if n == 1 else 'are'} {FAR_OFF:g} or more standard deviations from what the model expects{first}."
     )
     names = ["item", *data.study.facets]
     if data.list_persons:
@@ -139,10 +138,10 @@ def facets(data: ReportData) -> Section:
             found = data.tables[key]
             what = "item" if key == tables.interactions else "group"
             sure = int((found["p_holm"] < CERTAIN).sum())
-            pairs = count(len(found["bias"]), f"pair of {name} and {what}", f"pairs of {name} and {what}")
-            rest = "differ from what severity explains (Holm, 5%); the appendix has all."
-            blocks.append(Text(f"{sure:,} of {pairs} {rest}"))
-            caption = f"Bias by {name} and {what}, the surest first; positive = more severe there"
+            biases = count(len(found["bias"]), f"{name}-by-{what} bias", f"{name}-by-{what} biases")
+            verb = "is" if sure == 1 else "are"
+            blocks.append(Text(f"{sure:,} of {biases} {verb} significant (Holm, 5%); the appendix has all."))
+            caption = f"Bias by {name} and {what}, the clearest first; positive = more severe there"
             heads = (Column(name, name.capitalize()), Column(what, what.capitalize()), *BIAS)
             appendix += cut_short(DataTable(key, caption, heads, found, noun="combinations"), f"{key}.csv")
         appendix.append(Text(OF_CATEGORIES))

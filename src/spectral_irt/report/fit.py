@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spectral_irt.errors import Finding, OptionError
 from spectral_irt.inference.dimensions.dimensionality import only_above
 from spectral_irt.inference.fit.checks import not_significant
@@ -22,15 +24,15 @@ if TYPE_CHECKING:
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (
     Column("item", "Item"),
-    Column("grouping", "Grouping"),
+    Column("grouping", "By"),
     Column("group", "Group"),
     Column("reference", "Against"),
-    Column("contrast", "Contrast (logits)", 2),
+    Column("contrast", "Contrast", 2),
     Column("se", "s.e.", 2),
     Column("p_bh", "p, adjusted", 3, p=True),
     Column("class", "Class"),
     Column("interaction_p_bh", "p, nonuniform", 3, p=True),
-    Column("mh_delta", "Mantel-Haenszel delta", 2),
+    Column("mh_delta", "MH delta", 2),
 )
 FEW_PAIRS, MANY_PAIRS = 5, 20  # pairs shown where none, and where many are dependent; the appendix has all
 PARTS = {
@@ -51,10 +53,10 @@ PAIRS = (
     Column("item_2", "and item"),
     Column("n", "People", 0),
     Column("q3", "Q3", 3),
-    Column("q3_above_mean", "Q3 above the mean", 3),
+    Column("q3_above_mean", "Above the mean", 3),
     Column("z", "z", 2),
     Column("p_adjusted", "p, adjusted", 4, p=True),
-    Column("p_slopes", "p, allowing for slopes", 4, p=True),
+    Column("p_slopes", "p, given slopes", 4, p=True),
     Column("dependent", "Dependent"),
 )
 BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[1:7])
@@ -105,7 +107,7 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
             rows.append((name, said, p_value(test.get("p"))))
 
-    chi_squared("Items harder for low or for high scorers", record.get("model_test"))
+    chi_squared("Item invariance between low and high scorers", record.get("model_test"))
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
         strength = f"first contrast: eigenvalue {number(shared.get('eigenvalue'))}"
@@ -231,9 +233,9 @@ def _strongest_pairs(pairs: Columns, most: int) -> Table:
 def differential(data: ReportData) -> Section:
     """A sentence and a picture for the comparisons of groups that were made; their tables are in the appendix."""
     if data.study.facets:
-        raise OptionError("Of ratings, raters are compared by group with --group COLUMN: see the appendix.")
+        raise OptionError("Of ratings, the bias of raters by group is in the appendix, where groups were compared.")
     if not data.parts.groups:
-        raise OptionError("No groups of people were compared; --group COLUMN does.")
+        raise OptionError("No groups of people were compared.")
     comparisons = data.study._comparisons(data.parts)
     left_out = [one.sentence for one in comparisons.values() if isinstance(one, Finding)]
     if len(left_out) == len(comparisons):
@@ -250,11 +252,22 @@ def differential(data: ReportData) -> Section:
     tables = []
     for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
         if name in data.tables:
-            caption = f"Contrasts of {what} between groups; positive = harder for the group"
+            caption = (
+                f"Contrasts of {what} between groups in logits, the largest first; positive = harder for the group"
+            )
             filters = ("class", "grouping", "group")
-            table = DataTable(name, caption, columns, data.tables[name], filters=filters, noun="comparisons")
+            table = DataTable(
+                name, caption, columns, largest_first(data.tables[name]), filters=filters, noun="comparisons"
+            )
             tables += cut_short(table, f"{name}.csv")
     return Section(tuple(blocks), tuple(tables))
+
+
+def largest_first(contrasts: Columns) -> Columns:
+    """The rows by the size of the contrast; those without one last."""
+    size = np.abs(contrasts["contrast"])
+    order = np.argsort(-np.where(np.isnan(size), -1.0, size), kind="stable")
+    return {name: values[order] for name, values in contrasts.items()}
 
 
 def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

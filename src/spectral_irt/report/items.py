@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.calibration import MOVED, Calibration
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.inference.groups.dif import highest_class
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
 from spectral_irt.plots.distractors import distractor_sheet
@@ -28,11 +31,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("n", "Answers", 0),
     Column("p_correct", "p correct", 3),
     Column("mean_score", "Mean answer", 2),
-    Column("max_score", "Highest", 0),
+    Column("max_score", "Highest", 0, closed=True),
     Column("infit", "Infit", 2),
     Column("outfit", "Outfit", 2),
     Column("item_rest", "Item-rest r", 2),
     Column("misfit", "Misfit"),
+    Column("prior", "Prior"),
+    Column("dif", "DIF"),
     Column("displacement", "Displacement", 2),
     Column("displacement_se", "s.e. of displacement", 2, closed=True),
     Column("status", "Status"),
@@ -72,13 +77,14 @@ CATEGORIES: tuple[Column, ...] = (
     Column("item", "Item"),
     Column("answer", "Answer"),
     Column("n", "People", 0),
-    Column("share", "Share", 3),
+    Column("share", "Share", 3, closed=True),
     Column("mean_ability", "Mean {trait}", 2),
     Column("infit", "Infit", 2),
     Column("threshold", "Threshold", 2),
+    Column("without_prior", "Without prior", 2),
     Column("se", "s.e.", 2),
-    Column("ci_low", "95% from", 2),
-    Column("ci_high", "to", 2),
+    Column("ci_low", "95% from", 2, closed=True),
+    Column("ci_high", "to", 2, closed=True),
 )
 
 
@@ -103,8 +109,8 @@ def wright(data: ReportData) -> Section:
         )
     else:
         said = (
-            f"People with a higher {trait} and high thresholds are on top. A person beside the second threshold of an "
-            "item, (2), is as likely to answer in its second category above the lowest as in the one below it."
+            f"People with a higher {trait} and high thresholds are on top. At threshold (2) of an item, its second and "
+            "its third category are equally likely."
         )
     said += "".join(f" A {name} high up is severe." for name in display.facets)
     if data.study._comparable() is not None:
@@ -126,6 +132,15 @@ def item_table(data: ReportData) -> Section:
         values |= {key: column for key, column in data.tables.get(name, {}).items() if key not in values}
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
+    marks = dif_marks(data)
+    if marks.any():
+        values["dif"] = marks
+    if data.items.moved_by_prior.any():
+        values["prior"] = prior_marks(data.items)
+    anchored = values["anchored"].astype(bool) if "anchored" in values else np.zeros(len(unknown), dtype=bool)
+    for name in ("se", "measure_se"):  # an anchor is given, not estimated
+        if name in values and anchored.any():
+            values[name] = np.where(anchored, np.nan, values[name])
     values = {name: column[order] for name, column in values.items()}
     columns = [closed_if_alike(column, values) for column in data.heads(OF_RATINGS if data.study.facets else COLUMNS)]
     if not data.binary:
@@ -152,13 +167,58 @@ def item_table(data: ReportData) -> Section:
         said = (
             f"The fit of the items was left out of the analysis, and with it what was observed by {data.words.trait}."
         )
+    if "prior" in values:
+        which = "items" if data.binary else "thresholds"
+        said += (
+            f" Prior: {which} that the prior moved by more than {MOVED:g} logits"
+            + (", and by how much" if data.binary else "")
+            + "; alone: no finite estimate without it."
+        )
     blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
     return Section(blocks, tuple(categories(data)))
 
 
+def dif_marks(data: ReportData) -> NDArray[Any]:
+    """For every item the class of its DIF and by which column, where it is B or C and significant."""
+    marks = np.full(data.items.n_items, "", dtype=object)
+    if data.study.facets:
+        return marks
+    for column, found in data.study._grouped(data.parts).items():
+        flagged = found.items["flagged"] | found.contrasts["flagged"].reshape(-1, len(found.items["item"])).any(axis=0)
+        place = positions(found.items["item"].tolist(), data.items.labels)
+        for k, letter in zip(
+            place[flagged].tolist(), highest_class(found.items, found.contrasts)[flagged], strict=True
+        ):
+            marks[k] = f"{marks[k]}, {letter} ({column})" if marks[k] else f"{letter} ({column})"
+    return marks
+
+
+def prior_marks(calibration: Calibration) -> NDArray[Any]:
+    """For every item what the prior did to it, in a word or two; nothing where that is next to nothing.
+
+    Of an item that is right or wrong by how much it moved, of thresholds which: "2, 3", "4 alone", "3, 4 (4 alone)".
+    """
+    layout = calibration.layout
+    assert calibration.without_prior is not None
+    alone = calibration.moved_by_prior & ~np.isfinite(calibration.without_prior)
+    marks = np.full(layout.n_items, "", dtype=object)
+    for item in np.unique(layout.item[calibration.moved_by_prior]).tolist():
+        mine = np.flatnonzero((layout.item == item) & calibration.moved_by_prior)
+        if layout.binary:
+            shift = calibration.thresholds[mine[0]] - calibration.without_prior[mine[0]]
+            marks[item] = "alone" if alone[mine[0]] else f"{shift:+.2f}"
+            continue
+        marks[item] = ", ".join(map(str, layout.level[mine].tolist()))
+        if alone[mine].all():
+            marks[item] += " alone"
+        elif alone[mine].any():
+            marks[item] += f" ({', '.join(map(str, layout.level[mine[alone[mine]]].tolist()))} alone)"
+    return marks
+
+
 def closed_if_alike(column: Column, values: Columns) -> Column:
     """A column of words that are all the same says nothing; it is shown in opened rows."""
-    words = column.name in ("misfit", "status") and column.name in values
+    words = column.name in ("misfit", "status", "dif") and column.name in values
     return replace(column, closed=True) if words and len(set(values[column.name].tolist())) < 2 else column
 
 
@@ -180,6 +240,9 @@ def details(data: ReportData, order: Ints) -> dict[str, Any]:
         values = category_values(data)
         shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
         head = ["Answer", "People", f"Mean {data.words.trait}", "Infit", "Threshold", "s.e."]
+        if "without_prior" in values:
+            head.append("Without prior")
+            shown += _numbers_of(values, without_prior=2)
         found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
     elif data.study.facets:
         used = columns_of(data.study.category_use, "item")
@@ -273,7 +336,9 @@ def category_values(data: ReportData) -> Columns:
     """A row for each category: people, their mean ability, infit, and the threshold between it and the one below."""
     values = dict(columns_of(data.study.categories))
     above = values["category"] > 0
-    for name in ("threshold", "se", "ci_low", "ci_high"):
+    for name in ("threshold", "se", "ci_low", "ci_high", "without_prior"):
+        if name not in data.tables["thresholds"]:
+            continue
         values[name] = np.full(len(above), np.nan)
         values[name][above] = data.tables["thresholds"][name]
     named = zip(values["item"].tolist(), values["code"].tolist(), strict=True)
@@ -291,5 +356,5 @@ def categories(data: ReportData) -> list[Any]:
     )
     values = category_values(data)
     caption = f"{count(len(values['item']), 'category', 'categories')} of the items"
-    table = DataTable("categories", caption, data.heads(CATEGORIES), values, noun="categories")
+    table = DataTable("categories", caption, data.heads(CATEGORIES), values, details={}, noun="categories")
     return [Text(said), *cut_short(table, "thresholds.csv")]

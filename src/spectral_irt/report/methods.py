@@ -81,12 +81,13 @@ def _method(record: Mapping[str, Any]) -> str:
     """How difficulties were estimated."""
     name = str(record.get("estimator"))
     text = ESTIMATORS[name].long if name in ESTIMATORS else name
-    if record.get("facets"):
-        text = "Penalized conditional maximum likelihood" if _prior(record) else "Conditional maximum likelihood"
-    elif str(record.get("solver") or "").startswith(LINEAR_DESIGN):
+    if record.get("facets") or str(record.get("solver") or "").startswith(LINEAR_DESIGN):
         text = "Conditional maximum likelihood"
     elif str(record.get("solver") or "").endswith(NEWTON):
         text = LIKELIHOOD
+        if within(record, "regularization", "kind") == "neighbors":
+            noun = "thresholds" if in_categories(record) else "items"
+            text += f"; a weak prior on {noun} with few responses"
     elif name == "spectral" and within(record, "settings", "weighting"):
         text += f", {within(record, 'settings', 'weighting')} weights"
     if record.get("design") == "adaptive":
@@ -115,8 +116,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
     if facets := record.get("facets"):
         levels = " and ".join(count(one["levels"], name) for name, one in facets.items())
         first += f" with severities of {levels} (Linacre, 1989)"
-        penalized = "penalized " if _prior(record) else ""
-        how = f"by {penalized}conditional maximum likelihood (Andersen, 1972)"
+        how = "by conditional maximum likelihood (Andersen, 1972)"
         cited = {*model.cites, "linacre89", "andersen"}
     solver = str(record.get("solver") or "")
     linear_design = solver.startswith(LINEAR_DESIGN)
@@ -125,8 +125,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
         cited = {*model.cites, "andersen"}
     first += f". {what} were estimated {how}"
     if solver.endswith(NEWTON) and not linear_design:
-        penalized = "penalized " if _prior(record) else ""
-        first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
+        first += " and taken to the maximum of the conditional likelihood (Andersen, 1972)"
         cited.add("andersen")
     first += _prior(record)
     anchored = counts.get("items_anchored")
@@ -174,6 +173,9 @@ def _prior(record: Mapping[str, Any]) -> str:
     sd = " and ".join(number(sd) for sd in sds or [used["alpha"] ** -0.5])
     which = "normal priors (sd of locations and of offsets" if len(sds) > 1 else "normal prior (sd"
     on = f" on {used['items']:,} of {count(used['of'], 'threshold' if used.get('offsets') else 'item')}" if sds else ""
+    if sds and used.get("estimated"):
+        on += " with few responses"
+        which = which.replace("normal", "weak normal")
     return f", {which} {sd} logits) {how}{on}"
 
 

@@ -21,13 +21,38 @@ NO_PRIOR = "Prior: none"  # how the finding begins that says so; the table of th
 def findings(data: ReportData) -> Section:
     """The data in a sentence; what is odd, the most serious first, and what to do about it."""
     every = [one for one in data.record["findings"] if not str(one.get("sentence", "")).startswith(NO_PRIOR)]
+    about_reading = notes_on_reading(data)
+    first = in_a_sentence(data)
+    if about_reading:
+        first += " How they were read is said after the methods."
+    # Two groupings may have the same to say.
+    results = {str(one.get("sentence")): one for one in every if one not in about_reading}
+    return Section((Text(first), *finding_blocks(list(results.values()), words_of_codes(data))))
+
+
+def reading(data: ReportData) -> Section:
+    """What was taken for what in the files: to be checked once."""
+    notes = notes_on_reading(data)
+    if not notes:
+        return Section(())
+    return Section((FindingList(shown_findings(notes, words_of_codes(data))),))
+
+
+def notes_on_reading(data: ReportData) -> list[Mapping[str, Any]]:
+    """Findings of the record that say how the data were read, but for warnings."""
+    codes = {"cut_at_median", *(note.code for note in data.study.responses.notes if note.severity == "note")}
+    return [one for one in data.record["findings"] if one.get("code") in codes and one.get("severity") == "note"]
+
+
+def words_of_codes(data: ReportData) -> Callable[[str], str]:
+    """What the findings of a code name: items, or raters and the like."""
     facets = data.study.facets
     levels = f"{facets[0]}s" if len(facets) == 1 else "levels"
 
     def word(code: str) -> str:
         return levels if code in OF_LEVELS else "items"
 
-    return Section((Text(in_a_sentence(data)), *finding_blocks(every, word)))
+    return word
 
 
 def in_a_sentence(data: ReportData) -> str:
@@ -59,7 +84,12 @@ def finding_blocks(
         first += "." if warnings == len(found) else "; then notes."
     else:
         first = "Nothing that would change how the results are read. For the record:"
-    shown = tuple(
+    return Text(first), FindingList(shown_findings(found, word))
+
+
+def shown_findings(found: Sequence[Mapping[str, Any]], word: Callable[[str], str]) -> tuple[Mapping[str, Any], ...]:
+    """Findings as the page has them."""
+    return tuple(
         {
             "severity": str(one.get("severity", "note")),
             "sentence": printable(one.get("sentence", "")),
@@ -70,7 +100,6 @@ def finding_blocks(
         }
         for one in found
     )
-    return Text(first), FindingList(shown)
 
 
 def summary(data: ReportData) -> Section:
@@ -141,7 +170,7 @@ def reliability_rows(
     rows = []
     eap, kr20 = found.get("eap_reliability"), found.get("kr20")
     if eap is not None:
-        said = f"{100 * eap:.0f}% of the variance in measured {words.trait} is true variance; the coefficient to report"
+        said = f"of the {words.traits}: {100 * eap:.0f}% of their variance is true variance; the coefficient to report"
         rows.append(("EAP reliability", number(eap), said))
     if kr20 is not None:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))

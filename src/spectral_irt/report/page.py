@@ -22,7 +22,7 @@ from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
 from spectral_irt.report.items import curves, item_table, wright
 from spectral_irt.report.methods import methods
-from spectral_irt.report.overview import findings, summary
+from spectral_irt.report.overview import findings, reading, summary
 from spectral_irt.report.people import groups_and_classes, people, scores
 from spectral_irt.report.questions import questions
 from spectral_irt.text import printable, within
@@ -55,6 +55,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "dif": ("Differential item functioning", differential),
     "changes": ("What was changed", changes),
     "methods": ("Methods", methods),
+    "reading": ("How the data were read", reading),
 }
 
 

@@ -53,7 +53,7 @@ def people(data: ReportData) -> Section:
     alt = f"Bars: how many people have which score. {count(len(score), 'person')}, {text}."
     blocks: list[Any] = [Text(_sentence(data)), _abilities(data, persons), picture(display, alt)]
     if not data.list_persons:
-        return Section((*blocks, Text("Single people are not listed in this report; --list-persons would list them.")))
+        return Section((*blocks, Text("Single people are not listed in this report.")))
     columns = data.heads(PERSONS) + tuple(Column(name, short(name, 40)) for name in data.study._about_persons())
     if not data.binary:
         columns = tuple(replace(one, head=one.head.replace("Right", "Score")) for one in columns)

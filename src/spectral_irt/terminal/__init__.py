@@ -2,7 +2,16 @@
 
 from spectral_irt.terminal.console import Screen, console, say, show_findings, show_lines, show_source
 from spectral_irt.terminal.labels import shortened
-from spectral_irt.terminal.tables import DIRECTION, FIT, PEOPLE, item_table, numbers, person_table, plain_table
+from spectral_irt.terminal.tables import (
+    BY_PRIOR,
+    DIRECTION,
+    FIT,
+    PEOPLE,
+    item_table,
+    numbers,
+    person_table,
+    plain_table,
+)
 
 __all__ = ["Screen", "console", "say", "shortened", "show_findings", "show_lines", "show_source"]
-__all__ += ["DIRECTION", "FIT", "PEOPLE", "item_table", "numbers", "person_table", "plain_table"]
+__all__ += ["BY_PRIOR", "DIRECTION", "FIT", "PEOPLE", "item_table", "numbers", "person_table", "plain_table"]

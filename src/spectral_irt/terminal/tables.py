@@ -32,6 +32,7 @@ SHOW_PEOPLE = 15  # so many people are shown whole
 SHOW_RANKED = 60  # or so many where they are ranked: language models, say
 SHOW_SCALES = 3  # scales whose people are shown, where no answers link the items
 DIRECTION = "larger = harder"
+BY_PRIOR = "* moved by the prior by more than 0.1 logits, or estimated by it alone"
 FIT = "infit, outfit: 1 expected, above 1 underfit, below 1 overfit"
 PEOPLE = "larger = higher {trait}; 95% intervals of each {trait}, and of the ranks of all at once"
 INTERVAL, MEASURE, DISPLACEMENT = "95% interval", "point\nmeasure", "displ."
@@ -154,19 +155,30 @@ def item_table(
     *,
     name: str = "item",
     thresholds: Sequence[Sequence[float]] = (),
+    moved_by_prior: Sequence[Sequence[bool]] = (),
     unicode: bool = True,
     whole: bool = False,
 ) -> Table:
-    """The items that say most, with how they fit where that is known; `thresholds` of each, where it has several."""
+    """The items that say most, with how they fit where that is known; `thresholds` of each, where it has several.
+    Those that are `moved_by_prior`, of each item, have a star."""
     groups = choose(columns, fit)
     easier, harder = "easier", "harder"
     bar_head = f"{easier}{harder:>{BAR_WIDTH - len(easier)}}"
     rows = [row for _, chosen in groups for row in chosen]
     shown = {key: values[rows] for key, values in columns.items()}
     low, middle, high = shown["ci_low"], shown["difficulty"], shown["ci_high"]
+    se = shown["se"]
+    if "anchored" in shown:  # given, not estimated: no error of these data
+        low = np.where(shown["anchored"], np.nan, low)
+        high = np.where(shown["anchored"], np.nan, high)
+        se = np.where(shown["anchored"], np.nan, se)
+    difficulties = numbers(middle, 3)
+    if moved_by_prior and not thresholds:
+        stars = ["*" if moved_by_prior[row][0] else " " for row in rows]
+        difficulties = [f"{value}{star}" for value, star in zip(difficulties, stars, strict=True)]
     table = [
-        Column("difficulty", numbers(middle, 3)),
-        Column("se", numbers(shown["se"], 3)),
+        Column("difficulty", difficulties),
+        Column("se", numbers(se, 3)),
         Column(INTERVAL, intervals(low, high), spare=COMFORT),
         Column(bar_head, bars(low, middle, high, "─●" if unicode else "-o"), left=True, style="blue", spare=WHOLE),
         Column("n", [f"{n:,}" for n in shown["n"].tolist()], spare=COMFORT),
@@ -183,13 +195,20 @@ def item_table(
     if "displacement" in shown:
         table.append(Column(DISPLACEMENT, numbers(shown["displacement"], 2)))
     if thresholds:
-        table.append(Column("thresholds", [" ".join(numbers(thresholds[row], 1)) for row in rows]))
+        cells = [numbers(thresholds[row], 1) for row in rows]
+        if moved_by_prior:
+            cells = [with_stars(values, moved_by_prior[row]) for values, row in zip(cells, rows, strict=True)]
+        table.append(Column("thresholds", [" ".join(values) for values in cells]))
     misfit = np.full(len(columns["item"]), "") if fit is None or "misfit" not in fit else fit["misfit"]
     marks = [str(misfit[row] if columns["status"][row] == "ok" else columns["status"][row]) for row in rows]
     table += [Column("", marks, left=True, style="yellow")] if any(marks) else []
     spared = [bar_head, *(["n", INTERVAL] if len(set(shown["n"].tolist())) == 1 else [INTERVAL, "n"])]
     spared += ["right", "mean", MEASURE, "outfit", "infit", "thresholds", DISPLACEMENT, "se"]
     return labelled(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
+
+
+def with_stars(values: Sequence[str], starred: Sequence[bool]) -> list[str]:
+    return [f"{value}*" if star else value for value, star in zip(values, starred, strict=True)]
 
 
 def bars(low: Floats, middle: Floats, high: Floats, signs: str) -> list[str]:

@@ -15,6 +15,7 @@ from spectral_irt.chain.prior import (
     Regularization,
     prior_precision,
     renewed_precision,
+    shift_of_step,
     with_effect,
 )
 from spectral_irt.data.block import Thresholds
@@ -341,7 +342,9 @@ def test_what_is_said_of_a_prior_is_counted(ordered):
     high = np.array([9.0, 8.0, 4.0, 9.0, 5.0, 7.0, 10.0])
     step = np.array([-0.9, -5.0, 0.3, 3.0, -2.0, 1.0, 0.5])
     labels = np.array(list("abcdefg"), dtype=object)
-    found = with_effect(Regularization(kind="neighbors", reason=""), prior, labels, acts, own, step, (low, high))
+    found = with_effect(
+        Regularization(kind="neighbors", reason=""), prior, labels, acts, own, shift_of_step(step, low, high)
+    )
     assert (found.alpha, found.sd) == (4.0, 0.5)
     assert (found.items, found.of) == (5, 7)
     assert found.alone == 2  # of the second, which says so, and the fifth, without answers of the lower kind

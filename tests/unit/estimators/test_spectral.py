@@ -238,7 +238,7 @@ def test_thin_thresholds_get_a_prior_and_it_is_said():
     fit = SpectralPartialCredit().fit(data.responses)
     assert fit.regularization_.kind == "neighbors"
     assert fit.regularization_.estimated
-    assert any(f.code == "regularization" and "thresholds with few answers" in f.sentence for f in fit.findings_)
+    assert any(f.code == "regularization" and "thresholds with few responses" in f.sentence for f in fit.findings_)
     loose = SpectralPartialCredit(regularization=0).fit(data.responses)
     rmse = [np.sqrt(np.nanmean((f.thresholds_ - data.thresholds) ** 2)) for f in (fit, loose)]
     assert rmse[0] < rmse[1]

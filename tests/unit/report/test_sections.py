@@ -17,10 +17,10 @@ from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import curved
 from spectral_irt.inference.items.review import Look
-from spectral_irt.report import blocks, methods, people
+from spectral_irt.report import blocks, methods, overview, people
 from spectral_irt.report import fit as fit_sections
-from spectral_irt.report.blocks import Column, DataTable, ReportData
-from spectral_irt.report.items import item_table
+from spectral_irt.report.blocks import Column, DataTable, FindingList, ReportData
+from spectral_irt.report.items import item_table, prior_marks
 from spectral_irt.report.methods import fit_command, python_lines
 from spectral_irt.report.overview import reliability_rows
 from spectral_irt.report.page import data_text, page_of, sections_of
@@ -131,8 +131,10 @@ def test_the_paragraph_names_the_prior_where_one_acted(people, options):
         return
     used = study.calibration.prior
     how = "set by hand" if options else "chosen by empirical Bayes"
-    assert "the maximum of the penalized conditional likelihood (Andersen, 1972)" in text
-    assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items." in text
+    assert "the maximum of the conditional likelihood (Andersen, 1972)" in text
+    assert "penalized" not in text
+    few = "" if options else " with few responses"
+    assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items{few}." in text
 
 
 def test_terminal_methods_and_record_name_the_prior_and_the_correction_of_ratings():
@@ -146,7 +148,8 @@ def test_terminal_methods_and_record_name_the_prior_and_the_correction_of_rating
     study = fit.analyse(responses)
     text = " ".join(methods.paragraph(study.record())[0])
     for said in (text, " ".join(study.summary(width=400).split())):
-        assert "penalized conditional maximum likelihood" in said
+        assert "conditional maximum likelihood" in said
+        assert "penalized" not in said
         assert f"{term.acts_on} of 110 rater severities" in said
         assert f"sd {term.sd:.2f} logits" in said
         assert all(f"{each:.3f}" in said for each in factor.values())
@@ -355,3 +358,64 @@ def test_a_test_without_a_key_or_raters_has_neither_section_and_misses_none(lsat
 )
 def test_what_is_said_of_a_question(look, sentence):
     assert sentences(look) == [sentence]
+
+
+def test_notes_on_reading_come_after_the_methods():
+    """What was taken for what is said, but not before what was found; warnings stay with the findings."""
+    study = analysis(si.SpectralPartialCredit(), si.Responses.from_wide(1 + ordered_answers(), ordered=True))
+    assert "categories_shifted" in {note.code for note in study.responses.notes}
+    data = ReportData.of(study, study.parts(writing=True))
+    (listed,) = overview.reading(data).content
+    assert any("lowest category is 1" in one["sentence"] for one in listed.findings)
+    found = overview.findings(data)
+    assert "said after the methods" in found.content[0].text
+    sentences = [one["sentence"] for block in found.content if isinstance(block, FindingList) for one in block.findings]
+    assert len(set(sentences)) == len(sentences)
+    assert not any("lowest category" in sentence for sentence in sentences)
+    names = [section.name for section in sections_of(data)]
+    assert names.index("reading") == names.index("methods") + 1
+
+
+def test_a_report_has_no_empty_section(lsat):
+    """Of facets, where there are none, nothing is said; nor of notes on reading."""
+    for section in sections_of(lsat):
+        assert section.title
+        assert section.name not in ("facets", "reading")
+        for block in section.content:
+            assert not any(line.startswith(":") for line in getattr(block, "lines", ()))
+
+
+def ordered_answers():
+    x = si.simulate.partial_credit(60, 4, categories=4, seed=8).responses.to_dense()
+    x[:, 0] = np.minimum(x[:, 0], 2)
+    x[0] = 3
+    return x
+
+
+def test_thresholds_that_the_prior_moved_are_named_beside_the_item():
+    study = analysis(si.SpectralPartialCredit(), si.Responses.from_wide(ordered_answers(), ordered=True))
+    made = study.calibration
+    moved = np.abs(made.thresholds - made.without_prior)
+    marks = prior_marks(made)
+    for item in range(4):
+        levels = [k + 1 for k in range(3) if not moved[3 * item + k] <= 0.1]
+        alone = [k for k in levels if np.isnan(moved[3 * item + k - 1])]
+        assert [int(k) for k in re.findall(r"\d", marks[item].split("(")[0])] == levels
+        assert ("alone" in marks[item]) == bool(alone)
+    assert "alone" in marks[0]
+    table = next(one for one in item_table(ReportData.of(study, study.parts())).content if isinstance(one, DataTable))
+    assert sorted(table.values["prior"].tolist()) == sorted(marks.tolist())
+
+
+def test_the_class_of_dif_stands_beside_the_item():
+    """The quiz has an item of class C by region; its status is as good as that of the others."""
+    study = analysis(si.SpectralRasch(), si.datasets.load_quiz())
+    parts = study.parts(groups={"region": study.responses.people["region"]})
+    table = next(one for one in item_table(ReportData.of(study, parts)).content if isinstance(one, DataTable))
+    found = study.dif("region")
+    overall = found.items
+    rows = zip(overall["item"].tolist(), overall["class"].tolist(), overall["flagged"].tolist(), strict=True)
+    flagged = {item: letter for item, letter, sure in rows if sure}
+    assert flagged
+    marks = dict(zip(table.values["item"].tolist(), table.values["dif"].tolist(), strict=True))
+    assert {item: mark for item, mark in marks.items() if mark} == {k: f"{v} (region)" for k, v in flagged.items()}

@@ -510,8 +510,8 @@ def _dependent_items(result: Dimensionality) -> Finding:
     how_much = f"residual correlation{'' if len(q3) == 1 else 's up to'} Q3 = {q3.max():.2f}"
     sentence = f"{'Weak local' if result.weak_pairs else 'Local'} dependence in {what} ({how_much}): {named}."
     remedy = (
-        "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
-        "such items as one, or keep one of them: as they are, they make measures look more precise than they are."
+        "Unequal slopes do not explain it. Look for similar wording or content, a common text, or copying; score such "
+        "items as one, or keep one of them: as they are, they make measures look more precise than they are."
     )
     if result.weak_pairs:
         remedy = "So weak, it hardly changes measures or their errors."

@@ -435,7 +435,7 @@ def _findings(
                 "differential_items",
                 "warning",
                 f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, letter, groups, p)}.",
-                "Read them side by side; drop them, or calibrate them for each group on their own.",
+                "Review these items; one that is unfair can be dropped, or given a difficulty for each group.",
                 tuple(groups.items[_by_size(chosen, items)].tolist()),
             )
         )

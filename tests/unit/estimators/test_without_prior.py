@@ -1,0 +1,130 @@
+"""What a prior did to each threshold: beside conditional maximum likelihood by listing all answers with the score."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
+from spectral_irt.calibration import MOVED
+from spectral_irt.data.block import Thresholds
+from spectral_irt.estimators.base import out_of_order
+
+
+def conditional_maximum(x: np.ndarray, widest: int) -> np.ndarray:
+    """Thresholds, mean zero, that make each row of x likeliest given its sum; items have the categories 0..widest."""
+    n_items = x.shape[1]
+    patterns = np.array(list(product(range(widest + 1), repeat=n_items)))
+    scores = patterns.sum(axis=1)
+    rows = x.astype(int)
+
+    def log_weights(beta: np.ndarray, table: np.ndarray) -> np.ndarray:
+        cumulated = np.concatenate([np.zeros((n_items, 1)), beta.reshape(n_items, widest).cumsum(axis=1)], axis=1)
+        return -cumulated[np.arange(n_items), table].sum(axis=1)
+
+    def negative(beta: np.ndarray) -> float:
+        weights = np.exp(log_weights(beta, patterns))
+        totals = np.bincount(scores, weights=weights)
+        return float(np.sum(np.log(totals[rows.sum(axis=1)]) - log_weights(beta, rows)) + 1e-3 * beta.mean() ** 2)
+
+    found = minimize(negative, np.zeros(n_items * widest), method="BFGS", options={"gtol": 1e-6})
+    return found.x - found.x.mean()
+
+
+def test_of_items_right_or_wrong():
+    x = simulate.rasch(25, 5, seed=31).responses.to_dense()
+    calibration = SpectralRasch().fit(x).calibration_
+    assert calibration.prior.kind == "neighbors"
+    np.testing.assert_allclose(calibration.without_prior, conditional_maximum(x, 1), atol=0.01)
+    moved = np.abs(calibration.thresholds - calibration.without_prior) > MOVED
+    assert moved.any()
+    assert not moved.all()
+    np.testing.assert_array_equal(calibration.moved_by_prior, moved)
+    assert "without_prior" in calibration.item_columns()
+
+
+@pytest.fixture(scope="module")
+def ordered() -> np.ndarray:
+    return simulate.partial_credit(60, 4, categories=4, seed=8).responses.to_dense()
+
+
+def test_of_ordered_items(ordered):
+    calibration = SpectralPartialCredit().fit(ordered).calibration_
+    assert calibration.prior.kind == "neighbors"
+    expected = conditional_maximum(ordered, 3)
+    np.testing.assert_allclose(calibration.without_prior, expected, atol=0.02)
+    assert calibration.moved_by_prior.any()
+    np.testing.assert_array_equal(calibration.threshold_columns()["without_prior"], calibration.without_prior)
+    shift = np.abs(calibration.thresholds - expected)
+    assert calibration.prior.shift == pytest.approx(shift.max(), abs=0.02)
+
+
+def test_a_category_that_only_the_highest_scorer_chose(ordered):
+    """The threshold has no finite estimate; the item is as linked and as fit as any."""
+    x = ordered.copy()
+    x[:, 0] = np.minimum(x[:, 0], 2)
+    x[0] = 3
+    responses = Responses.from_wide(x, items=list("abcd"), ordered=True)
+    calibration = SpectralPartialCredit().fit(responses).calibration_
+    assert calibration.status.tolist() == ["ok"] * 4
+    assert np.isnan(calibration.without_prior[2])
+    assert np.isfinite(np.delete(calibration.without_prior, 2)).all()
+    assert calibration.moved_by_prior[2]
+    assert calibration.items_named_by("rare_categories") == ["a"]
+    assert not calibration.items_named_by("disconnected")
+    study = SpectralPartialCredit().fit(responses).analyse(responses)
+    assert np.isfinite(study.item_fit()["infit_conditional"].to_numpy()).all()
+    bare = SpectralPartialCredit(regularization=0.0).fit(responses.take_items(np.array([False, True, True, True])))
+    assert bare.calibration_.without_prior is None
+
+
+def test_nothing_is_marked_without_a_prior():
+    calibration = SpectralRasch().fit(simulate.rasch(2000, 5, seed=4).responses).calibration_
+    assert calibration.without_prior is None
+    assert not calibration.moved_by_prior.any()
+    assert "without_prior" not in calibration.item_columns()
+
+
+def finding_of(thresholds: list[float], without: list[float] | None) -> tuple:
+    layout = Thresholds(np.array([2, 2]))
+    responses = SimpleNamespace(thresholds=layout, items=np.array(["a", "b"], dtype=object), notes=(), n_items=2)
+    found = SimpleNamespace(
+        thresholds=np.array(thresholds),
+        se=np.ones(4),
+        facets=None,
+        covariance=None,
+        without_prior=None if without is None else np.array(without),
+    )
+    return out_of_order(responses, found)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "without", "sentence", "items"),
+    [
+        ([0.0, -0.5, 0.0, 1.0], None, "1 item has a threshold below the one before it: 'a'; it may be chance.", ("a",)),
+        (
+            [0.0, 0.5, 0.0, 1.0],
+            [0.4, 0.1, 0.0, 1.0],
+            "No item has a threshold below the one before it; without the prior on thresholds with few responses, "
+            "1 item has a threshold below the one before it: 'a'.",
+            ("a",),
+        ),
+        (
+            [0.0, -0.5, 0.0, 1.0],
+            [0.0, 0.5, np.nan, 1.0],
+            "1 item has a threshold below the one before it: 'a'; it may be chance. Without the prior on thresholds "
+            "with few responses none has.",
+            ("a",),
+        ),
+    ],
+)
+def test_disorder_is_judged_with_and_without_the_prior(thresholds, without, sentence, items):
+    (finding,) = finding_of(thresholds, without)
+    assert finding.sentence == sentence
+    assert finding.items == items
+
+
+def test_ordered_thresholds_are_not_mentioned():
+    assert finding_of([0.0, 0.5, 0.0, 1.0], [0.0, 0.5, np.nan, 1.0]) == ()
