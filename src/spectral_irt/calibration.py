@@ -267,7 +267,8 @@ class Calibration:
         if self.without_prior is None:
             return np.zeros(self.layout.n_entries, dtype=bool)
         moved = ~(np.abs(self.thresholds - self.without_prior) <= MOVED)
-        return np.isfinite(self.thresholds) & moved
+        linked = self.status[self.layout.item] != "unlinked"  # the others are marked so
+        return np.isfinite(self.thresholds) & moved & linked
 
     @property
     def own_items(self) -> Calibration:

@@ -165,7 +165,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if parts.described:
         unit, places = ("", 2) if study.calibration.scale.is_logits else ("measure_", 1)
         means = columns_of(study.group_means, parts.described)
-        lines += [("means", sentence) for sentence in mean_sentences(means, unit, places)]
+        linked = study._comparable() is None
+        lines += [("means", sentence) for sentence in mean_sentences(means, unit, places, linked=linked)]
     return lines
 
 
@@ -195,7 +196,12 @@ def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
         labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
         cells = [numbers(means[f"{unit}{name}"][:SHOWN], places) for name in ("mean", "se", "sd", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
-        tables.append(plain_table(["group", "people", "mean", "se", "sd", "latent sd"], columns, width))
+        heads = ["group", "people", "mean", "se", "sd", "latent sd"]
+        more = len(means["n"]) - SHOWN
+        if more > 0:
+            columns = [[*cells, ""] for cells in columns]
+            columns[0][-1] = f"and {more:,} more"
+        tables.append(plain_table(heads, columns, width))
     if parts.cuts:
         classes = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
         of_everybody = classes["form"] == ""

@@ -80,7 +80,8 @@ class Regularization:
     prior has the standard deviation `sd` in logits and acts on `items` of so many (`of`), of which `alone` have no
     finite difficulty without it; it moves the item `moved` most, by about `shift` logits. Of items with several
     thresholds it acts on thresholds, with precision `offsets` and standard deviation `offset_sd`; `alpha` and `sd` are
-    those of the locations, of which `located` have a prior.
+    those of the locations, of which `located` have a prior. `unlinked` of those it acts on are of items that nothing
+    links with the others.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Regularization:
     items: int = 0
     of: int = 0
     alone: int = 0
+    unlinked: int = 0
     shift: float = 0.0
     moved: str = ""
     offsets: float = 0.0
@@ -119,8 +121,17 @@ class Regularization:
         few = ""
         if self.estimated:
             prior = "A weak prior"
-            few = " with few responses"
+            few = self._why_in_words
         return f"{prior} ({self._sd_in_words}) acts on {self._acted_on_in_words}{few}{self._effect_in_words}."
+
+    @property
+    def _why_in_words(self) -> str:
+        """Why it acts on what it acts on."""
+        if not self.unlinked:
+            return " with few responses"
+        if self.unlinked == self.items:
+            return " that nothing links with the others"
+        return " with few responses, or that nothing links with the others"
 
     @property
     def _sd_in_words(self) -> str:
@@ -144,7 +155,7 @@ class Regularization:
         """What the neighbors' prior changed: which estimates exist only with it, and which it moved most."""
         movement = f"it moves {self.moved} most, by about {self.shift:.2f} logits"
         if not self.alone:
-            return f"; {movement}"
+            return f"; {movement}" if self.moved else ""
         have = "has" if self.alone == 1 else "have"
         words = f", of which {self.alone:,} {have} no finite estimate without it"
         if self.moved:
@@ -526,18 +537,26 @@ class Prior:
 
 
 def with_effect(
-    plan: Regularization, prior: Prior, labels: NDArray[Any], acts: Mask, finite_without: Mask, shift: Floats
+    plan: Regularization,
+    prior: Prior,
+    labels: NDArray[Any],
+    acts: Mask,
+    finite_without: Mask,
+    shift: Floats,
+    unlinked: Mask | None = None,
 ) -> Regularization:
     """The plan with what its prior did to the items of these labels.
 
     `acts` is what it acts on, `finite_without` what has a finite estimate without it, `shift` by how many logits it
-    moved each threshold, NaN where that is not known.
+    moved each threshold, NaN where that is not known, `unlinked` which thresholds are of items without a link.
     """
     layout = prior.layout
     location = prior.location
     comparable = np.flatnonzero(acts & finite_without & np.isfinite(shift))
     n_acted_on = int(acts.sum())
-    plan = replace(plan, items=n_acted_on, of=len(acts), alone=n_acted_on - len(comparable), alpha=0.0, sd=0.0)
+    n_unlinked = 0 if unlinked is None else int((acts & unlinked).sum())
+    n_alone = n_acted_on - len(comparable) - n_unlinked
+    plan = replace(plan, items=n_acted_on, of=len(acts), alone=n_alone, unlinked=n_unlinked, alpha=0.0, sd=0.0)
     if location:
         plan = replace(plan, alpha=location.alpha, sd=precision_to_sd(location.alpha))
     if prior.alpha:

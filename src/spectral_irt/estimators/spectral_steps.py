@@ -156,7 +156,7 @@ def spectral_fit(
     without = None
     if found.prior:
         without = thresholds_without_prior(found, likelihood, rest, fit.tied)
-        plan = describe_prior(plan, found, rest, without)
+        plan = describe_prior(plan, found, rest, without, parts[rest.thresholds.item] > 0)
     made = estimate(
         fit, plan, solved, found, likelihood, parts, equal_means=assume_equal_means, se=se, seed=seed, tell=tell
     )
@@ -310,14 +310,17 @@ def thresholds_without_prior(found: Newton, likelihood: Likelihood, rest: Respon
     return np.where(own_estimate | anchored, without, np.nan)
 
 
-def describe_prior(plan: Regularization, found: Newton, rest: Responses, without: Floats) -> Regularization:
-    """The plan with what the prior did; `without` are the thresholds without it."""
+def describe_prior(
+    plan: Regularization, found: Newton, rest: Responses, without: Floats, unlinked: Mask
+) -> Regularization:
+    """The plan with what the prior did; `without` are the thresholds without it, `unlinked` those of items without a
+    link."""
     prior = found.prior
     assert prior is not None
     acts = prior.counts > 0
     if found.fixed is not None:
         acts &= ~found.fixed
-    return with_effect(plan, prior, rest.items, acts, np.isfinite(without), found.beta - without)
+    return with_effect(plan, prior, rest.items, acts, np.isfinite(without), found.beta - without, unlinked)
 
 
 class Errors(NamedTuple):

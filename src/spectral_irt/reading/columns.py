@@ -32,6 +32,12 @@ _ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
 
 PERSON_NAMES = frozenset(map("".join, product(_PEOPLE, _ENDINGS)))
 ITEM_NAMES = frozenset(map("".join, product(_THINGS, _ENDINGS))) | {"isbn"}
+# Of ratings alone, since an essay may be an item, and a criterion a column about people.
+NAMES_OF_RATINGS = {
+    "person": frozenset(map("".join, product(("essay", "script", "ratee", "performance"), _ENDINGS))),
+    "item": frozenset(map("".join, product(("criterion", "domain", "aspect"), _ENDINGS))) | {"criteria"},
+    "response": frozenset({"band", "bandscore", "level"}),
+}
 # Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
 ID_NAMES = frozenset({
     "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
@@ -137,6 +143,8 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
         if usual is not None and k not in ignored and k not in given.values():
             found[usual].append(k)
     found["person"] = found["person"] or found["id"]
+    if options.facets:
+        given = _roles_of_ratings(table, options, found, ignored) | given
     for role, k in given.items():
         found[role] = [k]
     if table.nested:
@@ -148,6 +156,17 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
         return _long(table, options, found, given.get("order_by"))
     label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
     return _wide(table, options, label, ignored, every_row)
+
+
+def _roles_of_ratings(table: Table, options: ReadOptions, found: Candidates, ignored: set[int]) -> dict[str, int]:
+    """Columns with a usual name among ratings, for the roles that no other column has."""
+    roles: dict[str, int] = {}
+    for role, names in NAMES_OF_RATINGS.items():
+        usual = [k for k, name in enumerate(table.columns) if plain(name) in names and k not in ignored]
+        free = [k for k in usual if table.columns[k] not in options.facets]
+        if len(free) == 1 and not found[role]:
+            roles[role] = free[0]
+    return roles
 
 
 def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:

@@ -213,7 +213,7 @@ def groups_and_classes(data: ReportData) -> Section:
         blocks.append(
             Text("s.d.: of the measures, errors and all; latent s.d.: of the population, without their errors.")
         )
-        tests = mean_sentences(groups, unit, digits)
+        tests = mean_sentences(groups, unit, digits, linked=data.study._comparable() is None)
         if tests:
             method = "with errors that allow for clusters" if "clusters" in groups else "Welch, variances may differ"
             blocks.append(Text(f"Tests of equal means ({method}). {' '.join(tests)}"))

@@ -198,3 +198,36 @@ def test_two_halves_of_a_design_that_only_items_and_raters_link_are_one_scale():
     responses = si.read(crossed, person="person", facets="rater", ordered=True)
     assert len(np.unique(groups_by_rank(responses))) == 1
     assert responses.largest_component() is responses
+
+
+WIDE = """essay,rater,language,Content,Grammar
+E1,Ann,L1,4,5
+E1,Bob,L1,6,5
+E2,Ann,L2,7,4
+E2,Bob,L2,5,6
+E3,Ann,L1,6,7
+E3,Bob,L1,4,4
+"""
+LONG = """essay,rater,criterion,band
+E1,Ann,Content,4
+E1,Bob,Content,6
+E1,Ann,Grammar,5
+E2,Ann,Content,7
+E2,Bob,Grammar,5
+"""
+
+
+@pytest.mark.parametrize(("text", "people", "items"), [(WIDE, 3, 2), (LONG, 2, 2)])
+def test_essays_criteria_and_bands_are_known_by_name_among_ratings(tmp_path, text, people, items):
+    path = tmp_path / "ratings.csv"
+    path.write_text(text)
+    beside = ["language"] if "language" in text else []
+    responses = si.read(path, facets=["rater"], people=beside)
+    assert responses.n_persons == people
+    assert responses.n_items == items * 2  # combinations with two raters
+
+
+def test_without_raters_an_essay_is_an_item(tmp_path):
+    path = tmp_path / "exam.csv"
+    path.write_text("id,q1,essay,q2\n1,1,0,1\n2,0,1,1\n3,1,1,0\n4,0,0,1\n")
+    assert "essay" in si.read(path).items.tolist()

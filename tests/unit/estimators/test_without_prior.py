@@ -128,3 +128,14 @@ def test_disorder_is_judged_with_and_without_the_prior(thresholds, without, sent
 
 def test_ordered_thresholds_are_not_mentioned():
     assert finding_of([0.0, 0.5, 0.0, 1.0], [0.0, 0.5, np.nan, 1.0]) == ()
+
+
+def test_items_that_nothing_links_are_not_said_to_have_few_responses():
+    x = simulate.rasch(600, 20, seed=12).responses.to_dense()
+    x[:300, 10:] = np.nan
+    x[300:, :10] = np.nan
+    calibration = SpectralRasch().fit(x).calibration_
+    assert (calibration.prior.items, calibration.prior.unlinked, calibration.prior.alone) == (10, 10, 0)
+    assert str(calibration.prior).endswith("acts on 10 of 20 items that nothing links with the others.")
+    assert (calibration.status[calibration.status != "ok"] == "unlinked").all()
+    assert not calibration.moved_by_prior.any()

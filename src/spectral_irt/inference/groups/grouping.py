@@ -199,9 +199,9 @@ def group_columns(
     return columns
 
 
-def mean_sentences(table: Columns, unit: str = "", places: int = 2) -> list[str]:
+def mean_sentences(table: Columns, unit: str = "", places: int = 2, *, linked: bool = True) -> list[str]:
     """Whether the means of each grouping differ, from the columns of `group_columns`; in logits, or in the columns
-    that begin with `unit`."""
+    that begin with `unit`. Not `linked`: measures of several subsets are in them."""
     sentences: list[str] = []
     if "equal_means_p" not in table:
         return sentences
@@ -211,13 +211,17 @@ def mean_sentences(table: Columns, unit: str = "", places: int = 2) -> list[str]
             continue
         p = float(table["equal_means_p"][rows[0]])
         verdict = "differ significantly" if p < MEANS_LEVEL else "do not differ significantly"
-        sentence = f"{name}: means {verdict} ({p_value(p)})"
+        sentence = f"{name}: means {verdict} at {MEANS_LEVEL:.0%} ({p_value(p)})"
         compared = [k for k in rows.tolist() if np.isfinite(table["difference_se"][k])]
         if len(rows) == 2 and len(compared) == 1:
             k = compared[0]
             size = f"{table[f'{unit}difference'][k]:z.{places}f}, se {table[f'{unit}difference_se'][k]:.{places}f}"
             sentence += f"; {table['group'][k]!s} less {table['group'][rows[0]]!s}: {size}"
         sentences.append(f"{sentence}.")
+    if sentences and not linked:
+        sentences[-1] += (
+            " Subsets that nothing links are in these means: they compare only groups spread evenly over all."
+        )
     return sentences
 
 
