@@ -12,6 +12,9 @@ from spectral_irt.text import Words, count, number, printable, short, whole_perc
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
 NEAR = 0.5  # logits between the means of people and items that hardly matter
+# Reliabilities that Nunnally and Bernstein (1994) ask for, for research on groups and for decisions about persons.
+FOR_GROUPS = 0.70
+FOR_PERSONS = 0.90
 # Findings about ratings that name raters, or levels of another facet.
 OF_LEVELS = ("severe_levels", "erratic_levels", "regular_levels", "central_levels", "extreme_levels", "few_ratings",
              "disjoint_subsets")  # fmt: skip
@@ -124,6 +127,8 @@ def summary(data: ReportData) -> Section:
         rows += reliability_rows(found, kinds, data.words, binary=data.binary)
         rows += floor_and_ceiling(found)
     blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
+    if found and found.get("eap_reliability") is not None:
+        blocks.append(Text(good_enough(found["eap_reliability"])))
     if found and (subset := in_first_subset(data)):
         blocks.append(Text(f"Reliability, targeting and extreme scores are those of {subset}."))
     if not found:
@@ -196,6 +201,19 @@ def reliability_rows(
     if target is not None:
         rows.append(("Targeting", f"{target:+z.2f}", targeting(target, words, binary=binary)))
     return rows
+
+
+def good_enough(reliability: float) -> str:
+    """What a reliability is usually held to be good for."""
+    reliability = round(reliability, 2)  # as it is shown
+    said = f"A reliability of {number(reliability)} is"
+    if reliability >= FOR_PERSONS:
+        return f"{said} enough for decisions about single persons ({FOR_PERSONS:.2f} is usually asked for)."
+    if reliability >= FOR_GROUPS:
+        rest = f"not for decisions about single persons ({FOR_PERSONS:.2f})"
+        return f"{said} enough to compare groups ({FOR_GROUPS:.2f} is usually asked for), {rest}."
+    rest = f"and low for comparing groups ({FOR_GROUPS:.2f} is usually asked for)"
+    return f"{said} too low for decisions about single persons, {rest}."
 
 
 def targeting(logits: float, words: Words, *, binary: bool) -> str:

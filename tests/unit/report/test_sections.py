@@ -419,3 +419,23 @@ def test_the_class_of_dif_stands_beside_the_item():
     assert flagged
     marks = dict(zip(table.values["item"].tolist(), table.values["dif"].tolist(), strict=True))
     assert {item: mark for item, mark in marks.items() if mark} == {k: f"{v} (region)" for k, v in flagged.items()}
+
+
+@pytest.mark.parametrize(
+    ("reliability", "said"),
+    [
+        (0.9, "A reliability of 0.90 is enough for decisions about single persons (0.90 is usually asked for)."),
+        (
+            0.86,
+            "A reliability of 0.86 is enough to compare groups (0.70 is usually asked for), not for decisions about "
+            "single persons (0.90).",
+        ),
+        (
+            0.5,
+            "A reliability of 0.50 is too low for decisions about single persons, and low for comparing groups (0.70 "
+            "is usually asked for).",
+        ),
+    ],
+)
+def test_what_a_reliability_is_enough_for(reliability, said):
+    assert overview.good_enough(reliability) == said
