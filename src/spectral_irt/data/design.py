@@ -229,7 +229,9 @@ def examine(responses: Responses) -> Design:
     largest_is_one = answered.sum() > 1 and np.sum(component == 0) == 1  # then no item is linked with another
     # Of the words about an item the last that fits stays.
     status = np.full(layout.n_items, "ok", dtype=object)
-    status[layout.item[(component > 0) | largest_is_one]] = "unlinked"
+    # An item with a threshold in the largest component is on the scale, whatever is known of its rare categories.
+    in_largest = (component == 0) & (not largest_is_one)
+    status[layout.sum(in_largest.astype(float)) == 0] = "unlinked"
     status[layout.item[uninformed]] = "no information"
     status[layout.item[all_right | all_wrong]] = "empty category"
     status[_every_threshold(all_right, layout)] = "all right"
