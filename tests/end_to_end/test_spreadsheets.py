@@ -113,7 +113,9 @@ def test_a_workbook_holds_what_the_folder_holds(cli):
     write()
     cli.ok(f"fit test.xlsx {HOW} {GROUPS} --all -o out")
     said = cli.ok(f"fit test.xlsx {HOW} {GROUPS} -o results.xlsx")
-    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "item_analysis", "distractors", "dif"]
+    dimensions = ["dimensionality", "residual_loadings", "local_dependence"]
+    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", *dimensions, "item_analysis"]
+    names += ["distractors", "dif"]
     assert f"Results are in results.xlsx: {', '.join(names)} and ranking." in said
     found = sheets("results.xlsx")
     assert list(found) == [*names, "ranking", "findings", "about"]
@@ -128,7 +130,8 @@ def test_a_workbook_holds_what_the_folder_holds(cli):
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     cli.ok(f"fit test.xlsx {HOW} --skip persons -o results.xlsx")  # ours, replaced
-    assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
+    sheets_left = ["items", "item_fit", *dimensions, "item_analysis", "distractors", "findings", "about"]
+    assert list(sheets("results.xlsx")) == sheets_left
 
 
 def same_cell(head, text, cell):
