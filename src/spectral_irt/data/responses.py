@@ -98,18 +98,24 @@ class Responses:
     answer_labels: Mapping[Any, Mapping[float, str]] = field(default_factory=dict)
     codes_high: Floats | None = None
     code_excess: Floats | None = None
-    n_persons: int = field(init=False)
-    n_items: int = field(init=False)
 
     def __post_init__(self) -> None:
-        vars(self).update(n_persons=len(self.persons), n_items=len(self.items))
+        fields = vars(self)  # written here only, where something was left out
         if not self.blocks:  # so that a sum over nobody is made of zeros
-            object.__setattr__(self, "blocks", (EMPTY,))
+            fields["blocks"] = (EMPTY,)
         if self.thresholds is None:
-            object.__setattr__(self, "thresholds", Thresholds.ones(len(self.items)))
+            fields["thresholds"] = Thresholds.ones(len(self.items))
         assert self.thresholds.n_items == len(self.items)
         if self.people is not None and self.people.labels is not self.persons:
-            object.__setattr__(self, "people", self.people.of(self.persons))
+            fields["people"] = self.people.of(self.persons)
+
+    @property
+    def n_persons(self) -> int:
+        return len(self.persons)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
 
     def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
         """The sum over blocks of `kernel(block, *own, *args)`: an array, a number, or a tuple of them.
@@ -167,7 +173,7 @@ class Responses:
         """Each block's own part of arrays with an entry for every person, for a kernel of right and wrong answers."""
         self.right_and_wrong_only()
         nothing: list[Any] = [None] * len(self.blocks)
-        return [nothing if one is None else np.split(one, self.ends[1:-1]) for one in persons]
+        return [nothing if values is None else np.split(values, self.ends[1:-1]) for values in persons]
 
     @cached_property
     def ends(self) -> list[int]:

@@ -1,13 +1,19 @@
-"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, or as they are. `Scoring.clean` turns
-raw values, a polars Series or an array of numbers, into answers; `Scoring.category` says in which category each is
-(with a key, `AnswerKey`). Blank cells may count as wrong: `BlankCounter`."""
+"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, or as they are.
+
+`Scoring.clean` turns raw values, a polars Series or an array of numbers, into answers; `Scoring.category` says in which
+category each is (with a key, `AnswerKey`). Blank cells may count as wrong: `BlankCounter`.
+
+`read` makes a `Scoring` of its options, and `ResponsesBuilder` scores every piece by it. Where nobody said what answers
+are, `of_either_kind` reads them as categories, and again as right and wrong if they do not look like it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 Place = tuple[str, Any, int]  # where a value stands, in the person's words: the table, its column, and its row
 Blank = Literal["wrong", "missing"]
 UNUSED = ("collapse", "error", "keep")
+BLANKS = ("missing", "wrong")
 # Categories are 0 to this: a column with more is a count or a measure, and most of its categories would be nobody's.
 HIGHEST = 100
 DERIVED = ("compares_text", "expects_01", "highest", "bits", "codes")  # from the options
@@ -68,65 +75,79 @@ class Scoring:
     groups: Any = None
     exact_case: bool = False
     round_fractions: bool = False
-    # Answers are compared with right ones, so any value is an answer; otherwise answers are numbers.
-    compares_text: bool = field(init=False)
-    expects_01: bool = field(init=False)
-    highest: int = field(init=False)  # category that there may be: above 1, an item's are known when all were seen
-    bits: int = field(init=False)  # that a category takes
-    codes: tuple[float, ...] = field(init=False)  # for missing answers, among numbers
 
     def __post_init__(self) -> None:
         """Check every option, and put it into one form; what is in this form already stays as it is."""
-        ways = ("key", "correct", "threshold", "recode")
-        said = [name for name in ways if getattr(self, name) is not None]
-        if len(said) > 1:
-            names = " and ".join(f"`{one}`" for one in said)
-            raise OptionError(f"{names} are different ways of scoring; say one of them.")
-        if self.ordered and said and said[0] in ("correct", "threshold"):
-            what = f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only;"
-            raise OptionError(f"{what} leave it out.")
-        blanks = dict.fromkeys(("omitted", "not_reached"), ("missing", "wrong"))
-        for name, allowed in {"unused": UNUSED, **blanks}.items():
+        self._check_ways()
+        for name, allowed in (("unused", UNUSED), ("omitted", BLANKS), ("not_reached", BLANKS)):
             if getattr(self, name) not in allowed:
                 raise unknown_option(name, getattr(self, name), allowed)
-        made: dict[str, Any] = {}
-        for name in ("not_presented", "missing"):
-            given = several(getattr(self, name))
-            made[name] = tuple(spellings(given)) if given else ()
-        made["missing"] = tuple(dict.fromkeys([*made["missing"], *made["not_presented"]]))
+        options: dict[str, Any] = {"not_presented": _as_texts(self.not_presented)}
+        options["missing"] = tuple(dict.fromkeys([*_as_texts(self.missing), *options["not_presented"]]))
         if self.key is not None:
             from spectral_irt.data.answer_key import checked_key  # with a key only
 
-            made["key"] = checked_key(self.key)
+            options["key"] = checked_key(self.key)
         if self.correct is not None:
-            made["correct"] = tuple(spellings(several(self.correct)))
-            if not made["correct"]:
+            options["correct"] = tuple(spellings(several(self.correct)))
+            if not options["correct"]:
                 raise OptionError("`correct` names no value; say which answers are right.")
         if self.threshold is not None:
-            with suppress(TypeError, ValueError):
-                made["threshold"] = float(self.threshold)
-            if not np.isfinite(made.get("threshold", np.nan)):
-                raise OptionError(f"`threshold` is {self.threshold!r}; it must be a finite number.")
+            options["threshold"] = _checked_threshold(self.threshold)
         if self.span is not None:
-            made["span"] = _checked_span(self.span)
+            options["span"] = _checked_span(self.span)
         if self.recode is not None:
             from spectral_irt.data.categories import recoding  # with labels only
 
-            numbers = recoding(self.recode)
-            made |= {"recode": numbers, "ordered": True, "span": (0, max(numbers.values()))}
-        listing = isinstance(self.reverse, str)
-        made["reverse"] = tuple(map(str.strip, self.reverse.split(","))) if listing else several(self.reverse)
-        vars(self).update(made)
-        highest = HIGHEST if self.ordered else 1
-        if self.key is not None:
-            highest = max((score for one in self.key.values() for score in one.values()), default=1)
-        text = self.key is not None or self.correct is not None
-        # Labels were compared as they are, so that none of them is a number.
-        if text and not self.exact_case:
+            categories = recoding(self.recode)
+            options |= {"recode": categories, "ordered": True, "span": (0, max(categories.values()))}
+        if isinstance(self.reverse, str):
+            options["reverse"] = tuple(map(str.strip, self.reverse.split(",")))
+        else:
+            options["reverse"] = several(self.reverse)
+        # The one place where a scoring is written to: from here on its options are in one form.
+        vars(self).update(options)
+        if self.compares_text and not self.exact_case:
             vars(self).update(missing=self._missing_in_either_case())
-        codes = tuple(_as_numbers(self.missing)) if self.missing and self.recode is None else ()
-        vars(self).update(compares_text=text, expects_01=not (self.ordered or text or self.threshold is not None))
-        vars(self).update(highest=highest, bits=highest.bit_length(), codes=codes)
+
+    def _check_ways(self) -> None:
+        """An error where answers are to be scored in several ways, or categories as right and wrong."""
+        ways = [name for name in ("key", "correct", "threshold", "recode") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            names = " and ".join(f"`{name}`" for name in ways)
+            raise OptionError(f"{names} are different ways of scoring; say one of them.")
+        if self.ordered and ways and ways[0] in ("correct", "threshold"):
+            what = f"these answers are in ordered categories, and `{ways[0]}` is for right and wrong answers only;"
+            raise OptionError(f"{what} leave it out.")
+
+    @property
+    def compares_text(self) -> bool:
+        """Whether answers are compared with right ones, so that any value is an answer; otherwise they are numbers."""
+        return self.key is not None or self.correct is not None
+
+    @property
+    def expects_01(self) -> bool:
+        """Whether answers are zeros and ones."""
+        return not (self.ordered or self.compares_text or self.threshold is not None)
+
+    @cached_property
+    def highest(self) -> int:
+        """The highest category that there may be: above 1, those of an item are known when all were seen."""
+        if self.key is not None:
+            return max((score for scores in self.key.values() for score in scores.values()), default=1)
+        return HIGHEST if self.ordered else 1
+
+    @property
+    def bits(self) -> int:
+        """That a category takes."""
+        return self.highest.bit_length()
+
+    @cached_property
+    def codes(self) -> tuple[float, ...]:
+        """Numbers that stand for missing answers; labels are compared as they are, so that none of them is a number."""
+        if self.recode is not None:
+            return ()
+        return tuple(_as_numbers(self.missing))
 
     def _missing_in_either_case(self) -> tuple[str, ...]:
         """Codes for missing answers, compared as options are; but for those that are in the key in another case."""
@@ -138,36 +159,45 @@ class Scoring:
             codes |= dict.fromkeys(spellings_of_code)
         return tuple(codes)
 
-    def clean(self, values: Values) -> tuple[Values, Ints | None, Bools | None]:
-        """The answers among raw values; which of the values they are, positions, or None for all of them; and which are
-        neither answer nor missing, a mask, or None where there is none."""
+    def clean(self, values: Values) -> CleanAnswers:
+        """The answers among raw values."""
         if self.compares_text:
-            text = one_spelling(as_series(values))
-            present = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
-            failed = text.is_in(CELL_ERRORS).fill_null(False) & present
-            failures = failed.to_numpy() if failed.any() else None
-            where = None if present.all() else np.flatnonzero(present.to_numpy())
-            return text.filter(present), where, failures
+            return self._clean_texts(values)
         bounded = self.expects_01 or self.ordered
-        if bounded and self.recode is None and (whole := self._whole_numbers(values)) is not None:
-            return whole, None, None
+        if bounded and self.recode is None:
+            whole = self._whole_numbers(values)
+            if whole is not None:
+                return CleanAnswers(whole)
         numbers, odd = self._numbers(values)
         if self.round_fractions and bounded:
             numbers = np.floor(numbers + 0.5)
-        answered = ~np.isnan(numbers)
+        is_answer = ~np.isnan(numbers)
         for code in self.codes:
-            answered &= numbers != code
-        where = None if answered.all() else np.flatnonzero(answered)
-        given = numbers if where is None else numbers.take(where)
-        fits = np.isfinite(given) | np.isneginf(given)  # a logarithm may be -inf, which is below any threshold
+            is_answer &= numbers != code
+        place = None
+        answers = numbers
+        if not is_answer.all():
+            place = np.flatnonzero(is_answer)
+            answers = numbers.take(place)
+        fits = np.isfinite(answers) | np.isneginf(answers)  # a logarithm may be -inf, which is below any threshold
         if bounded:
-            fits = (given >= 0) & (given <= self.highest) & (given == np.floor(given))
-        if not fits.all():
-            where = np.arange(len(numbers)) if where is None else where
-            odd = np.zeros(len(numbers), dtype=bool) if odd is None else odd.copy()
-            odd[where[~fits]] = True
-            where, given = where[fits], given[fits]
-        return given, where, odd
+            fits = (answers >= 0) & (answers <= self.highest) & (answers == np.floor(answers))
+        if fits.all():
+            return CleanAnswers(answers, place, odd)
+        place = np.arange(len(numbers)) if place is None else place
+        odd = np.zeros(len(numbers), dtype=bool) if odd is None else odd.copy()
+        odd[place[~fits]] = True
+        return CleanAnswers(answers[fits], place[fits], odd)
+
+    def _clean_texts(self, values: Values) -> CleanAnswers:
+        text = one_spelling(as_series(values))
+        is_answer = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
+        is_error = text.is_in(CELL_ERRORS).fill_null(False) & is_answer
+        return CleanAnswers(
+            answers=text.filter(is_answer),
+            place=None if is_answer.all() else np.flatnonzero(is_answer.to_numpy()),
+            odd=is_error.to_numpy() if is_error.any() else None,
+        )
 
     def n_fractions(self, values: Values) -> int:
         """How many of the values are fractions, which are to be rounded."""
@@ -205,10 +235,10 @@ class Scoring:
         """Numbers, NaN where there is none, and a mask of text that is none. Of categories, "true" is 1, "false" 0."""
         import polars as pl
 
-        known: Mapping[str, float] = {"true": 1, "false": 0}
         if self.recode is not None:
-            known, text = self.recode, one_spelling(as_series(values))
+            text = one_spelling(as_series(values))
             numbers = pl.repeat(None, len(text), dtype=pl.Float64, eager=True)
+            odd = self._is_odd(numbers, text)
         elif isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False), None
         elif values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
@@ -216,18 +246,26 @@ class Scoring:
         else:
             text = as_text(values).str.strip_chars()
             numbers = text.cast(pl.Float64, strict=False)
-        odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
-        if self.recode is None and odd.any():
-            comma = text.str.replace(DECIMAL_COMMA, DECIMAL_POINT).cast(pl.Float64, strict=False)
-            numbers = numbers.zip_with(~odd, comma)
-            odd = odd & numbers.is_null()
+            odd = self._is_odd(numbers, text)
+            if odd.any():
+                with_comma = text.str.replace(DECIMAL_COMMA, DECIMAL_POINT).cast(pl.Float64, strict=False)
+                numbers = numbers.zip_with(~odd, with_comma)
+                odd = odd & numbers.is_null()
         if (self.expects_01 or self.ordered) and odd.any():
-            text = text if self.recode is not None else text.str.to_lowercase()
-            said = pl.select(pl.when(odd).then(text)).to_series()
-            said = said.replace_strict(dict(known), default=None, return_dtype=pl.Float64)
-            numbers = numbers.fill_null(said)
-            odd = odd & said.is_null()
+            category_of: dict[Any, float] = {"true": 1, "false": 0}
+            words = text.str.to_lowercase()
+            if self.recode is not None:
+                category_of = dict(self.recode)
+                words = text
+            named = pl.select(pl.when(odd).then(words)).to_series()
+            named = named.replace_strict(category_of, default=None, return_dtype=pl.Float64)
+            numbers = numbers.fill_null(named)
+            odd = odd & named.is_null()
         return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
+
+    def _is_odd(self, numbers: pl.Series, text: pl.Series) -> pl.Series:
+        """Which texts are neither numbers nor missing."""
+        return numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
 
     def category(self, answers: Any) -> NDArray[np.uint8]:
         """The category of each answer of `clean`, but for a key."""
@@ -237,6 +275,31 @@ class Scoring:
             return np.array(answers.is_in(list(self.correct)).to_numpy()).view(np.uint8)
         right = answers == 1 if self.threshold is None else answers > self.threshold
         return np.asarray(right).view(np.uint8)
+
+
+class CleanAnswers(NamedTuple):
+    """The answers among raw values; which of the values they are, positions, or None for all of them; and which are
+    neither answer nor missing, a mask, or None where there is none."""
+
+    answers: Any
+    place: Ints | None = None
+    odd: Bools | None = None
+
+
+def _as_texts(codes: Any) -> tuple[str, ...]:
+    """Codes as they stand in files, in one spelling."""
+    given = several(codes)
+    if not given:
+        return ()
+    return tuple(spellings(given))
+
+
+def _checked_threshold(threshold: Any) -> float:
+    """The value above which answers are right."""
+    with suppress(TypeError, ValueError):
+        if np.isfinite(float(threshold)):
+            return float(threshold)
+    raise OptionError(f"`threshold` is {threshold!r}; it must be a finite number.")
 
 
 def _checked_span(span: Any) -> tuple[int, int]:
@@ -251,10 +314,12 @@ def _checked_span(span: Any) -> tuple[int, int]:
 
 
 def several(given: Any) -> tuple[Any, ...]:
+    """What was given as several values: none, one, or those of a sequence; a text is one."""
     if given is None:
         return ()
-    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
-    return (given,) if one else tuple(given)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        return (given,)
+    return tuple(given)
 
 
 def _as_numbers(codes: Iterable[str]) -> list[float]:
@@ -270,23 +335,28 @@ def of_either_kind(read: Callable[[Scoring], Responses], how: Scoring) -> Respon
     if not how.undecided:
         return read(how)
     try:
-        found = read(how)
+        responses = read(how)
     except StrayFractionsError:
         raise
     except ResponseValueError:
         pass
     else:
-        if found.codes is None:
-            return found
+        if responses.codes is None:
+            return responses
         from spectral_irt.data.categories import looks_ordered
 
-        if looks_ordered(found):
-            n, scale = found.thresholds.widest + 1, "`SpectralRatingScale` for items that share their categories"
-            said = f"The answers are in up to {n} ordered categories, for a partial credit model."
-            key = "`key=` if the numbers are options of multiple choice"
-            remedy = f"Say {scale}, `threshold=` for right and wrong, or {key}."
-            return replace(found, notes=(Finding("ordered_categories", "note", said, remedy), *found.notes))
+        if looks_ordered(responses):
+            finding = _ordered_categories(responses.thresholds.widest + 1)
+            return replace(responses, notes=(finding, *responses.notes))
     return read(replace(how, ordered=False, undecided=False))
+
+
+def _ordered_categories(n_categories: int) -> Finding:
+    sentence = f"The answers are in up to {n_categories} ordered categories, for a partial credit model."
+    rating_scale = "`SpectralRatingScale` for items that share their categories"
+    key = "`key=` if the numbers are options of multiple choice"
+    remedy = f"Say {rating_scale}, `threshold=` for right and wrong, or {key}."
+    return Finding("ordered_categories", "note", sentence, remedy)
 
 
 BLANK = 0  # code of a blank cell that counts as a wrong answer
@@ -310,7 +380,9 @@ class BlankCounter:
     person they were *omitted*, after the last one *not reached*. Of a row without any answer no cell is either."""
 
     def __init__(self, scoring: Scoring) -> None:
-        self._scoring, self._wrong = scoring, (scoring.omitted == "wrong", scoring.not_reached == "wrong")
+        self._scoring = scoring
+        self._omitted_is_wrong = scoring.omitted == "wrong"
+        self._not_reached_is_wrong = scoring.not_reached == "wrong"
         self.sums = np.zeros((3, 0), dtype=np.int64)  # cells, omitted, not reached
 
     def wrong(self, values: Values, items: NDArray[Any], width: int, answered: Ints | None) -> Ints | None:
@@ -322,41 +394,50 @@ class BlankCounter:
         if answered is None:
             self.sums[0, columns] += len(items) // width
             return None
+        is_answer = np.zeros(len(items), dtype=bool)
+        is_answer[answered] = True
+        rows = is_answer.reshape(-1, width)
+        has_answers = np.any(rows, axis=1, keepdims=True)
         presented = self._scoring.presented(values)
-        given = np.zeros(len(items), dtype=bool)
-        given[answered] = True
-        rows = given.reshape(-1, width)
-        last = width - 1 - rows[:, ::-1].argmax(axis=1)
-        before = np.arange(width) < last[:, None]
-        there: Bools = np.any(rows, axis=1, keepdims=True)
         shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
-        blank, cells = ~rows & there & shown, there & (shown | rows)
-        kinds = (blank & before, blank & ~before)
-        self.sums[:, columns] += [mask.sum(axis=0) for mask in (cells, *kinds)]
-        chosen = np.flatnonzero((kinds[0] & self._wrong[0]) | (kinds[1] & self._wrong[1]))
-        return chosen if len(chosen) else None
+        last = width - 1 - rows[:, ::-1].argmax(axis=1)  # answer of each row
+        before_last = np.arange(width) < last[:, None]
+        blank = ~rows & has_answers & shown
+        cells = has_answers & (shown | rows)
+        omitted = blank & before_last
+        not_reached = blank & ~before_last
+        self.sums[:, columns] += [mask.sum(axis=0) for mask in (cells, omitted, not_reached)]
+        wrong = np.flatnonzero((omitted & self._omitted_is_wrong) | (not_reached & self._not_reached_is_wrong))
+        return wrong if len(wrong) else None
 
     def findings(self, labels: Iterable[Any]) -> tuple[Finding, ...]:
         """How many blanks count as wrong, and whether that looks like a mistake."""
-        cells, *kinds = self.sums
-        counted = np.array([n if as_wrong else 0 * n for n, as_wrong in zip(kinds, self._wrong, strict=True)])
-        omitted, unreached = counted.sum(axis=1).tolist()
-        if not omitted + unreached:
+        cells, omitted, not_reached = self.sums
+        omitted = omitted * self._omitted_is_wrong
+        not_reached = not_reached * self._not_reached_is_wrong
+        number = int(omitted.sum() + not_reached.sum())
+        if not number:
             return ()
-        parts = [f"{n:,} {what}" for n, what in ((omitted, "omitted"), (unreached, "not-reached")) if n]
-        wrong = counted.sum(axis=0)
-        mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
-        share = (omitted + unreached) / cells.sum()
-        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
-        found = [Finding("blanks_count_as_wrong", "note", said, number=int(omitted + unreached))]
+        counts = ((int(omitted.sum()), "omitted"), (int(not_reached.sum()), "not-reached"))
+        parts = [f"{n:,} {what}" for n, what in counts if n]
+        share = number / cells.sum()
+        sentence = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        findings = [Finding("blanks_count_as_wrong", "note", sentence, number=number)]
+        wrong = omitted + not_reached
+        mostly = [label for label, n, of in zip(labels, wrong, cells, strict=False) if n > FORMS * of]
         if mostly:
-            blank = f"{count_are(len(mostly), 'item')} blank for more than half of the people"
-            said = f"{blank}, and that counts as wrong: {listed(mostly)}."
-            remedy = "If these items were not on everybody's form, name the column of the forms with `form=`, say what "
-            remedy += "stands for that with `not_presented=`, "
-            remedy += '"" for the empty cell, or give a file for each form.'
-            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
-        return tuple(found)
+            findings.append(_mostly_blank(mostly))
+        return tuple(findings)
+
+
+def _mostly_blank(items: list[Any]) -> Finding:
+    blank = f"{count_are(len(items), 'item')} blank for more than half of the people"
+    sentence = f"{blank}, and that counts as wrong: {listed(items)}."
+    remedy = (
+        "If these items were not on everybody's form, name the column of the forms with `form=`, say what stands for "
+        'that with `not_presented=`, "" for the empty cell, or give a file for each form.'
+    )
+    return Finding("mostly_blank_items", "warning", sentence, remedy, tuple(items))
 
 
 def refuse_blanks(scoring: Scoring, where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,20 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard.page import RankPlot
 
 Tell = Callable[[str], None]
+
+
+class AlikeModels(NamedTuple):
+    """Two numbers for each model: the same for those right equally often on the same prompts, and for copies."""
+
+    score: Ints
+    answers: Ints
+
+
+class ModelFit(NamedTuple):
+    """Models as items, and the covariance of their difficulties, if they are few enough."""
+
+    calibration: Calibration
+    covariance: Floats | None
 
 
 class Leaderboard:
@@ -113,7 +127,9 @@ class Leaderboard:
         """A label for each prompt, from the name of an attribute or as they are given."""
         if given is None:
             return None
-        return self.source.attribute(given) if isinstance(given, str) else labels_of(self.answers, f"`{name}`", given)
+        if isinstance(given, str):
+            return self.source.attribute(given)
+        return labels_of(self.answers, f"`{name}`", given)
 
     def __repr__(self) -> str:
         n = self.answers
@@ -125,20 +141,19 @@ class Leaderboard:
         return turned(self.answers)
 
     @cached_property
-    def _same(self) -> tuple[Ints, Ints]:
-        """Two numbers for each model: of those right equally often on the same prompts, and of copies."""
+    def _alike(self) -> AlikeModels:
         answered, right = self.answers.gather(pairs.answer_marks, self.answers.n_items)
-        return pairs.numbered(answered, self.answers.scores), pairs.numbered(answered, right)
+        return AlikeModels(score=pairs.numbered(answered, self.answers.scores), answers=pairs.numbered(answered, right))
 
     @cached_property
     def copies(self) -> list[list[int]]:
         """Groups of models with the same answers to the same prompts."""
-        same = self._same[1]
+        same = self._alike.answers
         several = np.flatnonzero(np.bincount(same) > 1)
         return [np.flatnonzero(same == k).tolist() for k in several if self.answers.counts[same == k][0]]
 
     @cached_property
-    def _fitted(self) -> tuple[Calibration, Floats | None]:
+    def _model_fit(self) -> ModelFit:
         self.tell("abilities of the models")
         if self.by_prompt.counts.max(initial=0) < 2:
             raise DesignError(
@@ -146,23 +161,24 @@ class Leaderboard:
                 f"Prompts are {listed(self.answers.items)}. Read logs of the same benchmark, in the same version."
             )
         dense = self.answers.n_persons <= KEEP_COVARIANCE
-        fit = _fit(self.by_prompt, "dense" if dense else "auto")
-        made, covariance = pairs.made_equal(fit.calibration_, *self._same), fit.covariance() if dense else None
-        labels = self._clusters
+        estimator = _fit(self.by_prompt, "dense" if dense else "auto")
+        calibration = pairs.made_equal(estimator.calibration_, self._alike.score, self._alike.answers)
+        clusters = self._clusters
         name = f"clusters ({self.cluster_word})"
-        if labels is None and self.source.repeated:
-            labels, name = self.source.prompt, "prompts, some of them run several times"
-        if labels is None:
-            return made, covariance
+        if clusters is None and self.source.repeated:
+            clusters = self.source.prompt
+            name = "prompts, some of them run several times"
+        if clusters is None:
+            return ModelFit(calibration, estimator.covariance() if dense else None)
         self.tell("errors for clusters of prompts")
-        whole = np.array([None if label == "" else label for label in labels.tolist()], dtype=object)
-        made, found = clustered(made, self.by_prompt, whole, name=name)
-        return made, found.covariance
+        labels = np.array([None if label == "" else label for label in clusters.tolist()], dtype=object)
+        calibration, errors = clustered(calibration, self.by_prompt, labels, name=name)
+        return ModelFit(calibration, errors.covariance)
 
     @property
     def calibration(self) -> Calibration:
         """The models as items: difficulty is minus ability."""
-        return self._fitted[0]
+        return self._model_fit.calibration
 
     @property
     def ability(self) -> Floats:
@@ -186,13 +202,20 @@ class Leaderboard:
     def contrasts_found(self) -> pairs.Contrasts:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
         self.tell("pairs of models")
-        m, known = len(self.ability), self._known
-        se, z, p = np.full((m, m), np.nan), np.zeros((m, m)), np.ones((m, m))
+        m = len(self.ability)
+        known = self._known
+        se = np.full((m, m), np.nan)
+        z = np.zeros((m, m))
+        p = np.ones((m, m))
         if known.any():
-            rng, some = generator(1, self.seed), np.ix_(known, known)
-            among, errors = covariance_among(self._fitted[1], known), np.maximum(self.se[known], LEAST_SE)
-            df = self.calibration.provenance.se_df
-            se[some], z[some], p[some] = order_p(self.ability[known], errors, covariance=among, df=df, rng=rng)
+            both_known = np.ix_(known, known)
+            se[both_known], z[both_known], p[both_known] = order_p(
+                self.ability[known],
+                np.maximum(self.se[known], LEAST_SE),
+                covariance=covariance_among(self._model_fit.covariance, known),
+                df=self.calibration.provenance.se_df,
+                rng=generator(1, self.seed),
+            )
         return pairs.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
 
     @cached_property
@@ -213,17 +236,26 @@ class Leaderboard:
 
     def model_columns(self) -> Columns:
         """Models from the best down; see docs/reference/files.md."""
-        order = self.order
-        n, right = self.answers.counts, self.answers.scores
-        accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
-        low, high = sure_ranks(self.contrasts_found.sure)
-        columns: Columns = {"model": self.answers.persons, "ability": self.ability, "se": self.se}
-        half = self.calibration.ci_width * self.se
-        columns |= {"ci_low": self.ability - half, "ci_high": self.ability + half}
-        columns |= {"rank_low": low, "rank_high": high, "tier": self.tier}
-        columns |= {"n": n, "right": right, "accuracy": accuracy, "status": self.calibration.status}
-        columns = {"rank": places(self.ability), **columns}
-        return {name: values[order] for name, values in columns.items()}
+        n = self.answers.counts
+        right = self.answers.scores
+        half_width = self.calibration.ci_width * self.se
+        rank_low, rank_high = sure_ranks(self.contrasts_found.sure)
+        columns: Columns = {
+            "rank": places(self.ability),
+            "model": self.answers.persons,
+            "ability": self.ability,
+            "se": self.se,
+            "ci_low": self.ability - half_width,
+            "ci_high": self.ability + half_width,
+            "rank_low": rank_low,
+            "rank_high": rank_high,
+            "tier": self.tier,
+            "n": n,
+            "right": right,
+            "accuracy": np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0),
+            "status": self.calibration.status,
+        }
+        return {name: values[self.order] for name, values in columns.items()}
 
     def contrast_columns(self) -> Columns:
         """Pairs of models, the better first; see docs/reference/files.md."""
@@ -234,8 +266,8 @@ class Leaderboard:
     def prompt_columns(self) -> Columns:
         """Every prompt; see docs/reference/files.md."""
         columns = prompt_columns(self.answers, -self.easiness, self.slopes)
-        known = sorted(self.source.attributes.items(), key=lambda one: one[0] != BENCHMARK)  # it comes first
-        return {"prompt": columns.pop("prompt"), **dict(known), **columns}
+        attributes = sorted(self.source.attributes.items(), key=lambda pair: pair[0] != BENCHMARK)  # it comes first
+        return {"prompt": columns.pop("prompt"), **dict(attributes), **columns}
 
     @cached_property
     def subject_columns(self) -> Columns | None:
@@ -256,7 +288,7 @@ class Leaderboard:
         """What is odd, in the logs, the models and the prompts."""
         return (
             *self.answers.notes,
-            *of_the_fit(one for one in self.calibration.findings if one not in self.answers.notes),
+            *of_the_fit(finding for finding in self.calibration.findings if finding not in self.answers.notes),
             *of_models(self),
             *prompt_findings(self.prompt_columns),
         )

@@ -38,13 +38,13 @@ def tables_of(board: Leaderboard) -> dict[str, Columns]:
 
 def record(board: Leaderboard) -> dict[str, Any]:
     """What was compared, how, and what came of it."""
-    ours, theirs, opposite = board.contrasts_found.disagreements()
-    slopes, models, answers = board.slopes, board.model_columns(), board.answers
+    answers = board.answers
+    models = board.model_columns()
     rows = zip(*(values.tolist() for values in models.values()), strict=True)
-    counts = {"models": answers.n_persons, "prompts": answers.n_items, "answers": answers.n_responses}
-    test = {"chi2": slopes.chi2, "df": slopes.df, "p": slopes.p, "spread": slopes.spread}
-    below = float(np.nanmean(slopes.slope < 0)) if np.isfinite(slopes.slope).any() else None
-    found = {"share_below_zero": below, "surely_below_zero": int(slopes.negative.sum()), "sentence": slopes.sentence}
+    slopes = board.slopes
+    share_below_zero = None
+    if np.isfinite(slopes.slope).any():
+        share_below_zero = float(np.nanmean(slopes.slope < 0))
     return {
         **record_head(),
         "command": COMMAND,
@@ -57,14 +57,27 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "repeated_prompts": board.source.repeated,
             "seed": board.seed,
         },
-        "counts": {**counts, "tiers": int(board.tier.max())},
+        "counts": {
+            "models": answers.n_persons,
+            "prompts": answers.n_items,
+            "answers": answers.n_responses,
+            "tiers": int(board.tier.max()),
+        },
         "data_digest": answers.digest(),
         "se_method": board.calibration.provenance.se_method,
         "models": [dict(zip(models, row, strict=True)) for row in rows],
-        "mcnemar": {"ability_alone": ours, "mcnemar_alone": theirs, "opposite": opposite},
-        "slopes": {**test, **found},
+        "mcnemar": board.contrasts_found.disagreements()._asdict(),
+        "slopes": {
+            "chi2": slopes.chi2,
+            "df": slopes.df,
+            "p": slopes.p,
+            "spread": slopes.spread,
+            "share_below_zero": share_below_zero,
+            "surely_below_zero": int(slopes.negative.sum()),
+            "sentence": slopes.sentence,
+        },
         "families": [[answers.persons[k] for k in group] for group in board.families],
-        "findings": [finding_record(one) for one in board.findings],
+        "findings": [finding_record(finding) for finding in board.findings],
     }
 
 
@@ -76,7 +89,8 @@ def write_board(
     if folder is not None and folder.suffix.lower() in ENDINGS:
         if report is not None:
             raise OptionError(f"{str(folder)!r} and {str(report)!r} are both pages; leave out one of them.")
-        folder, report = None, folder
+        report = folder
+        folder = None
     writers: dict[Path, Callable[[Path], object]] = {}
     stale: list[Path] = []
     if folder is not None:

@@ -1,8 +1,12 @@
-"""Every two models compared on the prompts they share: difference in ability, and exact McNemar beside it."""
+"""Every two models compared on the prompts they share: difference in ability, and exact McNemar beside it.
+
+`Leaderboard` asks for the contrasts (`compare_pairs`), their table (`contrast_columns`) and the tiers.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +47,23 @@ class Contrasts:
         """Row surely more often right than column, by McNemar and Holm."""
         return np.asarray((self.p_mcnemar < LEVEL) & (self.wins > self.wins.T))
 
-    def disagreements(self) -> tuple[int, int, int]:
-        """Pairs told apart by ability alone, by McNemar alone, and by both in opposite directions."""
-        ours, theirs = self.sure, self.sure_mcnemar
-        mine, other = ours | ours.T, theirs | theirs.T
-        return (int((mine & ~other).sum()) // 2, int((other & ~mine).sum()) // 2, int((ours & theirs.T).sum()))
+    def disagreements(self) -> Disagreements:
+        """Pairs that one of the two tells apart and the other does not."""
+        by_ability = self.sure | self.sure.T
+        by_mcnemar = self.sure_mcnemar | self.sure_mcnemar.T
+        return Disagreements(
+            ability_alone=int((by_ability & ~by_mcnemar).sum()) // 2,
+            mcnemar_alone=int((by_mcnemar & ~by_ability).sum()) // 2,
+            opposite=int((self.sure & self.sure_mcnemar.T).sum()),
+        )
+
+
+class Disagreements(NamedTuple):
+    """Pairs told apart by ability alone, by McNemar alone, and by both in opposite directions."""
+
+    ability_alone: int
+    mcnemar_alone: int
+    opposite: int
 
 
 def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
@@ -66,13 +82,15 @@ def differing(by_prompt: Responses) -> Floats:
     if by_prompt.n_responses < FULL * m * by_prompt.n_persons:
         return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)
     answered = by_prompt.gather(dense_block, m)  # prompts x models, a byte each
+    is_complete = by_prompt.n_responses == answered.size
     total = np.zeros((m, m))
-    complete = by_prompt.n_responses == answered.size
     for start in range(0, len(answered), ROWS):
         strip = answered[start : start + ROWS]
         right = (strip == 1).astype(np.float32)
-        # Where every model answered, wrong is whatever is not right, and a symmetric product is half the work.
-        total += right.sum(axis=0)[:, None] - right.T @ right if complete else right.T @ (strip == 0).astype(np.float32)
+        if is_complete:  # wrong is whatever is not right, and a symmetric product is half the work
+            total += right.sum(axis=0)[:, None] - right.T @ right
+        else:
+            total += right.T @ (strip == 0).astype(np.float32)
     return total
 
 
@@ -93,9 +111,9 @@ def listed_pairs(m: int) -> tuple[Ints, Ints]:
 
 def shared_prompts(answers: Responses, prompt: Ints, a: Ints, b: Ints) -> Ints:
     """Of pairs of models, how many prompts both answered; runs of a prompt (`prompt` of each item) are one."""
-    n, m = len(np.unique(prompt)), answers.n_persons
+    m = answers.n_persons
     if answers.n_responses == m * len(prompt):  # every model answered every prompt
-        return np.full(len(a), n)
+        return np.full(len(a), len(np.unique(prompt)))
     model, item, _ = answers.answers()
     ones = np.ones(len(item), dtype=np.int64)
     seen = sparse.csc_array((ones, (prompt[item], model)), shape=(int(prompt.max()) + 1, m)).minimum(1)
@@ -104,20 +122,33 @@ def shared_prompts(answers: Responses, prompt: Ints, a: Ints, b: Ints) -> Ints:
     return np.asarray(seen[:, a].multiply(seen[:, b]).sum(axis=0)).ravel()
 
 
-def contrast_columns(found: Contrasts, order: Ints, answers: Responses, prompt: Ints, ability: Floats) -> Columns:
+def contrast_columns(contrasts: Contrasts, order: Ints, answers: Responses, prompt: Ints, ability: Floats) -> Columns:
     """The pairs as a table, better model first."""
-    m, labels = len(order), answers.persons
-    i, j = listed_pairs(m)
-    a, b = order[i], order[j]
-    z, won, lost = found.z[a, b], found.wins[a, b], found.wins[b, a]
+    m = len(order)
+    first, second = listed_pairs(m)
+    a = order[first]
+    b = order[second]
+    z = contrasts.z[a, b]
+    won = contrasts.wins[a, b]
+    lost = contrasts.wins[b, a]
     n_prompts = shared_prompts(answers, prompt, a, b)
-    needed = prompts_needed(z, float(-ndtri(LEVEL / 2 / (m * (m - 1) / 2))), n_prompts)
+    critical = float(-ndtri(LEVEL / 2 / (m * (m - 1) / 2)))
+    needed = prompts_needed(z, critical, n_prompts)
     more = np.where(np.isfinite(needed), np.maximum(needed - n_prompts, 0), np.nan)  # none shows that equals differ
-    columns: Columns = {"model": labels[a], "other": labels[b], "difference": ability[a] - ability[b]}
-    columns |= {"se": found.se[a, b], "z": z, "p": 2 * ndtr(-np.abs(z)), "p_adjusted": found.p[a, b]}
-    columns |= {"model_only": won.astype(np.int64), "other_only": lost.astype(np.int64)}
-    columns |= {"mcnemar_p": mcnemar(won, lost), "mcnemar_p_holm": found.p_mcnemar[a, b], "more_prompts": more}
-    return columns
+    return {
+        "model": answers.persons[a],
+        "other": answers.persons[b],
+        "difference": ability[a] - ability[b],
+        "se": contrasts.se[a, b],
+        "z": z,
+        "p": 2 * ndtr(-np.abs(z)),
+        "p_adjusted": contrasts.p[a, b],
+        "model_only": won.astype(np.int64),
+        "other_only": lost.astype(np.int64),
+        "mcnemar_p": mcnemar(won, lost),
+        "mcnemar_p_holm": contrasts.p_mcnemar[a, b],
+        "more_prompts": more,
+    }
 
 
 def prompts_needed(z: Floats, critical: float, n_prompts: int | Ints) -> Floats:
@@ -139,10 +170,12 @@ def tiers(order: Ints, sure: NDArray[np.bool_]) -> Ints:
     [1, 2, 1]
     """
     out = np.ones(len(order), dtype=np.int64)
-    leader, tier = order[0], 1
+    leader = order[0]
+    tier = 1
     for model in order[1:]:
         if sure[leader, model]:
-            leader, tier = model, tier + 1
+            leader = model
+            tier += 1
         out[model] = tier
     return out
 
@@ -170,8 +203,11 @@ def numbered(*keys: NDArray[np.generic]) -> Ints:
 
 def made_equal(calibration: Calibration, same_score: Ints, same_answers: Ints) -> Calibration:
     """The difficulties of the same score replaced by their mean; so the errors of those with the same answers."""
-    beta, se = _means(calibration.thresholds, same_score), _means(calibration.threshold_se, same_answers)
-    return replace(calibration, thresholds=beta, threshold_se=se)
+    return replace(
+        calibration,
+        thresholds=_means(calibration.thresholds, same_score),
+        threshold_se=_means(calibration.threshold_se, same_answers),
+    )
 
 
 def _means(values: Floats, group: Ints) -> Floats:

@@ -1,14 +1,18 @@
-"""Long tables -> Responses, in one pass over the table and without ever holding it. Every row becomes a few numbers:
-the codes of its person and item, as they came up, and the category of the answer. When all rows were seen the labels
-are put in order, the codes follow, and the rows are dealt out to blocks."""
+"""Long tables -> Responses, in one pass over the table and without ever holding it.
+
+Every row becomes a few numbers: the codes of its person and item, as they came up (`LabelCodes`), and the category of
+the answer. When all rows were seen the labels are put in order, the codes follow, and the rows are dealt out to blocks.
+
+`tables.py` calls `long_responses`, when it is known which column is what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -94,7 +98,8 @@ class LabelCodes:
 
     def _enter(self, keys: LabelKeys) -> None:
         """Give codes to keys that differ from each other and are not there yet."""
-        first, self.size = self.size, self.size + len(keys[0])
+        first = self.size
+        self.size += len(keys[0])
         if not self._keys or self.size > len(self._keys[0]):
             room = np.zeros(2 * self.size - first, dtype=np.uint64)
             self._keys = tuple(np.concatenate([old[:first], room]) for old in self._keys or keys)
@@ -109,7 +114,8 @@ class LabelCodes:
             free = self._table[places] < 0
             self._table[places[free]] = codes[free]
             left = self._table[places] != codes  # one of those who want a place has it
-            codes, places = codes[left], (places[left] + 1) & (len(self._table) - 1)
+            codes = codes[left]
+            places = (places[left] + 1) & (len(self._table) - 1)
 
 
 def _keys_of(labels: pl.Series) -> LabelKeys:
@@ -124,8 +130,8 @@ class OrderColumn:
     _kind: str | None = None
 
     def read(self, column: pl.Series, where: str, rows: RowNumbers) -> NDArray[Any]:
-        found, kind = self._numbers(column)
-        absent = found.is_null()
+        numbers, kind = self._numbers(column)
+        absent = numbers.is_null()
         if absent.any():
             k = int(absent.arg_max())  # type: ignore[arg-type]
             empty = column[k] is None or column[k] == ""
@@ -134,13 +140,16 @@ class OrderColumn:
             raise ReadError(f"{what} Fill it in, or write times as in 2024-05-17 10:30:00.")
         if self._kind not in (None, kind):
             raise ReadError(f"{where} holds {kind} where it held {self._kind} before; write all of them alike.")
-        self._kind = kind if len(column) else self._kind
-        return found.to_numpy()
+        if len(column):
+            self._kind = kind
+        return numbers.to_numpy()
 
     def _numbers(self, column: pl.Series) -> tuple[pl.Series, str]:
+        """The column as numbers, null where it holds none; and what they are, "numbers" or "times"."""
         if column.dtype.is_temporal():
-            is_moment = column.dtype in (pl.Date, pl.Datetime)
-            return column.dt.timestamp("us") if is_moment else column.to_physical(), "times"
+            if column.dtype in (pl.Date, pl.Datetime):
+                return column.dt.timestamp("us"), "times"
+            return column.to_physical(), "times"
         if column.dtype.is_integer():
             return column.cast(pl.Int64, strict=False), "numbers"
         text = column.cast(pl.String, strict=False).str.strip_chars().alias("text")
@@ -154,6 +163,17 @@ class OrderColumn:
         return text.to_frame().select(pl.coalesce(ways)).to_series().to_physical(), "times"
 
 
+class LongPiece(NamedTuple):
+    """Rows of a long table as `ResponsesBuilder.add` takes them, and the share of all that is read by now."""
+
+    person: NDArray[np.int32]
+    item: NDArray[np.int32]
+    values: pl.Series
+    place: Callable[[int], Place]
+    time: NDArray[Any] | None
+    done: float
+
+
 @dataclass(frozen=True)
 class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
@@ -163,20 +183,22 @@ class LongTables:
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
-    def _kinds(self, role: str) -> tuple[bool, bool]:
-        """Whether labels are text in some table, and then in all; and whether whole numbers become integers."""
-        columns = [(table, getattr(layout, role)) for table, layout in self.tables]
-        is_text = not all(table.dtypes[k] in WHOLE for table, k in columns)
-        return is_text, not is_text or all(table.is_loose(k) for table, k in columns)
+    def _is_text(self, role: str) -> bool:
+        """Whether labels are text in some table, and then in all."""
+        return not all(table.dtypes[getattr(layout, role)] in WHOLE for table, layout in self.tables)
 
-    def pieces(self) -> Iterator[tuple[tuple[Any, ...], float]]:
-        """The rows in order of arrival, without those that are empty altogether, as `ResponsesBuilder.add` takes them;
-        and the share of all that is read."""
+    def _is_loose(self, role: str) -> bool:
+        """Whether labels that are whole numbers become integers."""
+        return not self._is_text(role) or all(table.is_loose(getattr(layout, role)) for table, layout in self.tables)
+
+    def pieces(self) -> Iterator[LongPiece]:
+        """The rows in order of arrival, without those that are empty altogether."""
         order = OrderColumn()
         for number, (table, layout) in enumerate(self.tables):
-            start, about = table.rows_above + 1, [] if self.about is None else self.about.positions(table)
+            about = [] if self.about is None else self.about.positions(table)
             others = [k for k in (layout.order, layout.row, *layout.facets) if k is not None]
             columns = list(dict.fromkeys([layout.person, layout.item, layout.response, *about, *others]))
+            start = table.rows_above + 1
             for frame, done in table.pieces(columns):
                 rows: RowNumbers = range(start, start + frame.height)
                 start += frame.height
@@ -184,29 +206,36 @@ class LongTables:
                     rows = frame.to_series(columns.index(layout.row)).cast(pl.Int64).to_numpy()
                 if all(frame.to_series(k).null_count() for k in range(3)):
                     empty = frame.select(pl.all_horizontal(pl.nth(0, 1, 2).is_null())).to_series()
-                    rows, frame = np.asarray(rows)[~empty.to_numpy()], frame.filter(~empty)
-                held = dict(zip(columns, frame.get_columns(), strict=True))
-                when = None
+                    rows = np.asarray(rows)[~empty.to_numpy()]
+                    frame = frame.filter(~empty)
+                column_at = dict(zip(columns, frame.get_columns(), strict=True))
+                time = None
                 if layout.order is not None:
-                    when = order.read(held[layout.order], table.where(layout.order), rows)
+                    time = order.read(column_at[layout.order], table.where(layout.order), rows)
                 if self.about is not None:
-                    self.about.add(held[layout.person], [held[k] for k in about], table)
-                person = self._codes("person", table, layout, held[layout.person], rows)
-                item = self._codes("item", table, layout, self._item(table, layout, held, rows), rows)
-                named = table.columns[layout.response] if layout.row is None else held[layout.item]
-                place = partial(_place, table.name, named, rows)
-                yield (person, item, held[layout.response], place, None, when), (number + done) / len(self.tables)
+                    self.about.add(column_at[layout.person], [column_at[k] for k in about], table)
+                person = self._codes("person", table, layout, column_at[layout.person], rows)
+                item = self._codes("item", table, layout, self._item(table, layout, column_at, rows), rows)
+                named = table.columns[layout.response] if layout.row is None else column_at[layout.item]
+                yield LongPiece(
+                    person=person,
+                    item=item,
+                    values=column_at[layout.response],
+                    place=partial(_place, table.name, named, rows),
+                    time=time,
+                    done=(number + done) / len(self.tables),
+                )
 
-    def _item(self, table: Table, layout: Long, held: Mapping[int, pl.Series], rows: RowNumbers) -> pl.Series:
+    def _item(self, table: Table, layout: Long, column_at: Mapping[int, pl.Series], rows: RowNumbers) -> pl.Series:
         """The column of items; with facets, what was rated and by whom in one text."""
         if not layout.facets:
-            return held[layout.item]
-        found = []
+            return column_at[layout.item]
+        parts = []
         for k in (layout.item, *layout.facets):
-            labels = plain_labels(held[k], text=True, name=table.where(k))
+            labels = plain_labels(column_at[k], text=True, name=table.where(k))
             _check_filled(labels, table.where(k), rows, "what was rated, or by whom")
-            found.append(labels.alias(str(k)))
-        return pl.select(pl.concat_str(found, separator=JOINED)).to_series()
+            parts.append(labels.alias(str(k)))
+        return pl.select(pl.concat_str(parts, separator=JOINED)).to_series()
 
     def facets(self, items: Labels) -> Facets | None:
         """Of which levels the items are combinations, where facets were asked for."""
@@ -214,19 +243,21 @@ class LongTables:
         if not layout.facets:
             return None
         parts = pl.Series(items.astype(str)).str.split_exact(JOINED, len(layout.facets)).struct.unnest()
-        levels, codes = [], []
+        levels = []
+        codes = []
         for column in parts:
-            known, code = np.unique(column.to_numpy(), return_inverse=True)
-            level = settled(pl.Series(known), loose=True)
-            order = level.arg_sort().to_numpy()
-            levels.append(labels_of(level.gather(order)))
+            different, code = np.unique(column.to_numpy(), return_inverse=True)
+            labels = settled(pl.Series(different), loose=True)
+            order = labels.arg_sort().to_numpy()
+            levels.append(labels_of(labels.gather(order)))
             codes.append(np.argsort(order)[code.ravel()])
         names = ("item", *(str(table.columns[k]) for k in layout.facets))
         return Facets(names, tuple(levels), np.stack(codes, axis=1))
 
     def _codes(self, role: str, table: Table, layout: Long, column: pl.Series, rows: RowNumbers) -> NDArray[np.int32]:
         where = table.where(getattr(layout, role))
-        labels = plain_labels(column, text=self._kinds(role)[0] or column.dtype == pl.String, name=where)
+        is_text = self._is_text(role) or column.dtype == pl.String
+        labels = plain_labels(column, text=is_text, name=where)
         if role == "item":
             _check_filled(labels, where, rows, "which item the response belongs to")
             codes, new = self.items.codes(labels)
@@ -243,7 +274,8 @@ class LongTables:
 
     def labels(self, role: str) -> pl.Series:
         """Those that came up, by code."""
-        return settled((self.persons if role == "person" else self.items).labels(), loose=self._kinds(role)[1])
+        codes = self.persons if role == "person" else self.items
+        return settled(codes.labels(), loose=self._is_loose(role))
 
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
@@ -261,12 +293,16 @@ def _check_filled(labels: pl.Series, where: str, rows: RowNumbers, what: str) ->
 
 
 def _place(name: str, column: Any, rows: RowNumbers, k: int) -> Place:
-    return name, column[k] if isinstance(column, pl.Series) else column, int(rows[k])
+    """Where the k-th value of a piece stands; `column` is that of the values, or what each is called."""
+    if isinstance(column, pl.Series):
+        column = column[k]
+    return name, column, int(rows[k])
 
 
 def one_ahead(things: Iterable[Any]) -> Iterator[Any]:
     """The same things; while one is used, a thread makes the next."""
-    source, end = iter(things), object()
+    source = iter(things)
+    end = object()
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, source, end)
         while (thing := coming.result()) is not end:
@@ -282,15 +318,17 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     refuse_blanks(options.scoring, "here there is a row for each answer")
     labels = lambda: data.labels("item").to_list()  # noqa: E731
     builder = ResponsesBuilder(options.scoring, options.source, labels, duplicates=options.duplicates)
-    for piece, done in one_ahead(data.pieces()):
-        builder.add(*piece)
-        options.report(READ * done)
+    for piece in one_ahead(data.pieces()):
+        builder.add(piece.person, piece.item, piece.values, piece.place, when=piece.time)
+        options.report(READ * piece.done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
     items, item_at = data.numbering("item")
-    facets, of = data.facets(items), None
+    facets = data.facets(items)
+    of = None
     if facets is not None:
-        items, of = facets.labels(), (facets.items, facets.item)
+        items = facets.labels()
+        of = (facets.items, facets.item)
     persons, person_at = data.numbering("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
     responses = builder.responses(persons, items, person_at, item_at, of, report)
