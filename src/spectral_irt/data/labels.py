@@ -1,6 +1,10 @@
-"""Labels: which of one source is which of another, and what names nobody. A file whose item names are all whole numbers
-gives numbers, and one more item called "x" turns them all into text; a key or a table of groups has types of its own.
-So labels are compared as they are first, and then as text."""
+"""Labels: which of one source is which of another, and what names nobody.
+
+A file whose item names are all whole numbers gives numbers, and one more item called "x" turns them all into text; a
+key or a table of groups has types of its own. So labels are compared as they are first, and then as text (`positions`):
+the one place where labels of two sources meet. Columns about people (`People`) and groups of people (`Split`) are kept
+by labels, too.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,8 @@ NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
 CELL_ERRORS = ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
 
 # A number with a decimal comma, and what to write instead; before three digits the comma may part thousands.
-DECIMAL_COMMA, DECIMAL_POINT = r"^([+-]?\d+),(\d{1,2}|\d{4,})$", "$1.$2"
+DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2}|\d{4,})$"
+DECIMAL_POINT = "$1.$2"
 
 # fmt: off
 # Never assumed, only suggested when they turn up where 0/1 is expected.
@@ -49,7 +54,12 @@ def is_missing(value: Any) -> bool:
 
 
 def spellings(values: Iterable[Any]) -> list[str]:
-    texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
+    """Values as text, each in its one spelling; None is the empty text, and True is 1."""
+    texts = []
+    for value in values:
+        if isinstance(value, bool | np.bool_):
+            value = int(value)
+        texts.append("" if value is None else str(value))
     if not texts:
         return []
     import polars as pl
@@ -78,17 +88,22 @@ def one_spelling(values: pl.Series) -> pl.Series:
 
 
 def as_text(values: pl.Series) -> pl.Series:
+    """The column as text; true is 1."""
     import polars as pl
 
     if values.dtype == pl.Boolean:
         values = values.cast(pl.Int8)
-    return values if values.dtype == pl.String else values.cast(pl.String)
+    if values.dtype == pl.String:
+        return values
+    return values.cast(pl.String)
 
 
 def as_series(values: Any) -> pl.Series:
     import polars as pl
 
-    return pl.Series(values) if isinstance(values, np.ndarray) else values
+    if isinstance(values, np.ndarray):
+        return pl.Series(values)
+    return values
 
 
 Labels = NDArray[Any]
@@ -117,31 +132,39 @@ def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
     >>> positions(["q2", "q9"], ["q1", "q2"]).tolist(), positions(["2", "x"], [1, 2]).tolist()
     ([1, -1], [1, -1])
     """
-    mine, theirs = _plain(labels), _plain(known)
-    place = {label: k for k, label in enumerate(theirs)}
-    found = [place.get(label, -1) for label in mine]
-    if -1 in found:
-        _match_as_text(mine, theirs, found)
-    return np.array(found, dtype=np.int64)
+    wanted = _plain(labels)
+    known = _plain(known)
+    place_of = {label: k for k, label in enumerate(known)}
+    place = [place_of.get(label, -1) for label in wanted]
+    if -1 in place:
+        _match_as_text(wanted, known, place)
+    return np.array(place, dtype=np.int64)
 
 
-def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None:
-    by_text: dict[str, list[int]] = {}
-    for k, label in enumerate(theirs):
-        by_text.setdefault(text_of(label), []).append(k)
-    matched: dict[int, Any] = {k: label for label, k in zip(mine, found, strict=True) if k >= 0}
-    for n, label in enumerate(mine):
-        if found[n] >= 0:
+def _match_as_text(wanted: list[Any], known: list[Any], place: list[int]) -> None:
+    """Fill in the places of labels that have no equal one but are the same text; an error where that is ambiguous."""
+    places_of_text: dict[str, list[int]] = {}
+    for k, label in enumerate(known):
+        places_of_text.setdefault(text_of(label), []).append(k)
+    matched_by: dict[int, Any] = {k: label for label, k in zip(wanted, place, strict=True) if k >= 0}
+    for n, label in enumerate(wanted):
+        if place[n] >= 0:
             continue
-        same = by_text.get(text_of(label), [])
-        alike, one = [theirs[k] for k in same], label
-        if len(same) == 1:
-            found[n], other, one = same[0], matched.setdefault(same[0], label), theirs[same[0]]
-            alike = [] if type(other) is type(label) and other == label else [label, other]
-        if alike:
-            names = " and ".join(listed([each]) for each in alike[:2])
-            what = f"{names} are the same label as text, and {listed([one])} could be either."
-            raise OptionError(f"{what} Rename one of them.")
+        same_text = places_of_text.get(text_of(label), [])
+        if len(same_text) > 1:
+            raise _ambiguous([known[k] for k in same_text], label)
+        if same_text:
+            [k] = same_text
+            other = matched_by.setdefault(k, label)
+            if type(other) is not type(label) or other != label:
+                raise _ambiguous([label, other], known[k])
+            place[n] = k
+
+
+def _ambiguous(alike: list[Any], label: Any) -> OptionError:
+    names = " and ".join(listed([each]) for each in alike[:2])
+    what = f"{names} are the same label as text, and {listed([label])} could be either."
+    return OptionError(f"{what} Rename one of them.")
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
@@ -179,24 +202,26 @@ class People(dict[str, NDArray[Any]]):
 
     def __init__(self, labels: Labels, columns: Mapping[str, NDArray[Any]], source: str = "the data") -> None:
         super().__init__(columns)
-        self.labels, self.source = labels, source
+        self.labels = labels
+        self.source = source
 
     def of(self, persons: Labels) -> People:
         """The same of these people, brought together by their labels."""
         place = positions(persons, self.labels)
         nothing = np.array([None], dtype=object)  # at the end, where -1 points to
-        found = {name: np.concatenate([values, nothing])[place] for name, values in self.items()}
-        return People(persons, found, self.source)
+        columns = {name: np.concatenate([values, nothing])[place] for name, values in self.items()}
+        return People(persons, columns, self.source)
 
 
 def column_of(responses: Any, name: str) -> list[Any]:
+    """The values of a column about people; an error where none of this name was read."""
     people = responses.people
     if people is None or name not in people:
-        known = f"; there are {listed(people)}" if people else ""
-        what = f"{responses.source}: no column {name!r} about people was read{known}."
+        there_are = f"; there are {listed(people)}" if people else ""
+        what = f"{responses.source}: no column {name!r} about people was read{there_are}."
         raise OptionError(f"{what} Name it in `people=` of read, or give a value for each person.")
-    found: list[Any] = people[name].tolist()
-    return found
+    values: list[Any] = people[name].tolist()
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,28 +242,33 @@ class Split:
 
 def by_label(responses: Responses, labels: Any) -> Split:
     """Groups of equal labels: one for each person in order, a mapping by person, or a column about people."""
-    if isinstance(labels, str):
-        labels = column_of(responses, labels)
-    if isinstance(labels, Mapping):
-        known = responses.persons.tolist()
-        place = positions(known, labels)
-        if not (place >= 0).any():
-            what = f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source}"
-            raise OptionError(f"{what} ({listed(known)}). Check that both name people alike.")
-        values = list(labels.values())
-        column = [values[k] if k >= 0 else None for k in place]
-    else:
-        array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
-        if array.ndim != 1 or len(array) != responses.n_persons:
-            shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
-            raise OptionError(
-                f"the groups are {shape}, and {responses.source} has {responses.n_persons:,} people; give one label "
-                "for each person, in their order, or a mapping from person to label."
-            )
-        column = array.tolist()
-    missing = np.array([names_nothing(label) for label in column], dtype=bool)
-    named = [label for label, gone in zip(column, missing, strict=True) if not gone]
+    column = _one_for_each(responses, labels)
+    has_none = np.array([names_nothing(label) for label in column], dtype=bool)
+    named = [label for label, without in zip(column, has_none, strict=True) if not without]
     levels = sorted(set(named), key=lambda label: (isinstance(label, str), label))
     group = np.full(len(column), -1, dtype=np.int64)
-    group[~missing] = positions(named, levels)
+    group[~has_none] = positions(named, levels)
     return Split(tuple(map(str, levels)), group)
+
+
+def _one_for_each(responses: Responses, labels: Any) -> list[Any]:
+    """A label for each person: of a column, of a mapping by person (None for others), or as they are given."""
+    if isinstance(labels, str):
+        return column_of(responses, labels)
+    if isinstance(labels, Mapping):
+        persons = responses.persons.tolist()
+        place = positions(persons, labels)
+        if not (place >= 0).any():
+            what = f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source}"
+            raise OptionError(f"{what} ({listed(persons)}). Check that both name people alike.")
+        values = list(labels.values())
+        return [values[k] if k >= 0 else None for k in place]
+    array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
+    if array.ndim != 1 or len(array) != responses.n_persons:
+        shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
+        raise OptionError(
+            f"the groups are {shape}, and {responses.source} has {responses.n_persons:,} people; give one label "
+            "for each person, in their order, or a mapping from person to label."
+        )
+    column: list[Any] = array.tolist()
+    return column

@@ -1,9 +1,13 @@
 """Where no common scale is possible: groups of items without a link, items without a finite estimate, and answers that
-cannot say which item is harder."""
+cannot say which item is harder.
+
+`design.py` looks for these; here they are put into sentences, left out (`estimable`) or refused. Methods without a
+prior call `estimable`, `check_usable` the errors, and `Responses.largest_component` calls `left_out`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,44 +24,66 @@ def components_by_search(responses: Responses) -> Ints:
     """Strongly connected components of the items by one search of the whole graph of items and people."""
     from scipy.sparse.csgraph import connected_components
 
-    m, n = responses.n_items, responses.n_persons
+    n_items = responses.n_items
+    n_nodes = n_items + responses.n_persons
     person, item, right = responses.answers()
-    edges = (np.where(right, item, m + person), np.where(right, m + person, item))
-    graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
+    person = n_items + person  # nodes of people come after those of items
+    source = np.where(right, item, person)
+    target = np.where(right, person, item)
+    graph = sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(n_nodes, n_nodes))
     _, labels = connected_components(graph, directed=True, connection="strong")
-    return np.unique(labels[:m], return_inverse=True)[1]
+    return np.unique(labels[:n_items], return_inverse=True)[1]
 
 
-def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...]]:
-    """The items whose thresholds exist without a prior, and a finding that names the others: items that everyone or no
-    one answered right, then those that this makes extreme, and so on. What remains must be connected."""
-    kept = np.ones(responses.n_items, dtype=bool)
-    rest, binary = responses, responses.thresholds.binary
+class Estimable(NamedTuple):
+    """Responses to the items whose thresholds exist without a prior, which of all items these are, and a finding that
+    names the others."""
+
+    responses: Responses
+    items: Mask
+    findings: tuple[Finding, ...]
+
+
+def estimable(responses: Responses) -> Estimable:
+    """The items whose thresholds exist without a prior: without those that everyone or no one answered right, then
+    those that this makes extreme, and so on. What remains must be connected."""
+    binary = responses.thresholds.binary
+    items = np.ones(responses.n_items, dtype=bool)
+    remaining = responses
     while True:
-        right, wrong = evidence_of(rest)
-        bad = np.unique(rest.thresholds.item[(right == 0) | (wrong == 0)])
-        if not len(bad):
+        right, wrong = evidence_of(remaining)
+        extreme = np.unique(remaining.thresholds.item[(right == 0) | (wrong == 0)])
+        if not len(extreme):
             break
-        kept[np.flatnonzero(kept)[bad]] = False
-        rest = responses.take_items(kept)
-        if not kept.any():
-            what = "has all its thresholds passed by one and failed by another person"
-            what = "was answered right by one and wrong by another person of mixed success" if binary else what
-            raise DesignError(
-                f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
-                "method with `regularization='auto'`, or collect more answers."
-            )
-    refuse_parts(rest, components(rest))
-    left = responses.items[~kept]
+        items[np.flatnonzero(items)[extreme]] = False
+        remaining = responses.take_items(items)
+        if not items.any():
+            raise _nothing_estimable(responses)
+    refuse_parts(remaining, components(remaining))
+    left = responses.items[~items]
     if not len(left):
-        return rest, kept, ()
+        return Estimable(remaining, items, ())
     why = "a threshold is passed or failed by nobody"
-    why = "everyone or no one who informs on an item is right" if binary else why
+    remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
+    if binary:
+        why = "everyone or no one who informs on an item is right"
+        remedy += "."
+    else:
+        remedy += ", or collapse their categories."
     what = f"{count_are(len(left), 'item')} left out, because without a prior no finite difficulty exists"
     sentence = f"{what} where {why}: {listed(left)}."
-    remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
-    remedy += "." if binary else ", or collapse their categories."
-    return rest, kept, (Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist())),)
+    finding = Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist()))
+    return Estimable(remaining, items, (finding,))
+
+
+def _nothing_estimable(responses: Responses) -> DesignError:
+    what = "has all its thresholds passed by one and failed by another person"
+    if responses.thresholds.binary:
+        what = "was answered right by one and wrong by another person of mixed success"
+    return DesignError(
+        f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
+        "method with `regularization='auto'`, or collect more answers."
+    )
 
 
 def refuse_parts(responses: Responses, labels: Ints) -> None:
@@ -83,11 +109,12 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     else:
         how = "that are linked one way only (every person who answered both got the same side right)"
     groups = f"{len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)})"
-    scale = f"Their {'difficulties' if layout.binary else what} have no common scale."
-    return f"the {what} split into {groups}. {scale}"
+    difficulties = "difficulties" if layout.binary else what
+    return f"the {what} split into {groups}. Their {difficulties} have no common scale."
 
 
 def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
+    """How many people, or of them those with a mixed score, answered items of several groups."""
     occupied = np.flatnonzero(rows_of(block, thresholds).informative if informative else block.counts)
     if not len(occupied):
         return 0
@@ -100,10 +127,13 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
 
 def unusable(responses: Responses) -> DesignError:
     """Why responses of a single person, or of people without mixed scores, cannot say which item is harder."""
-    low, high = ("wrong", "right")
+    low = "wrong"
+    high = "right"
     if not responses.thresholds.binary or responses.codes is not None:  # of a single category, too
-        low, high = "in the lowest category", "in the highest category"
-    total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
+        low = "in the lowest category"
+        high = "in the highest category"
+    total = int(responses.item_scores.sum())
+    highest_total = int(responses.item_counts @ responses.thresholds.max_score)
     if responses.n_responses == 0:
         reason = "there is no response at all, only missing ones. Check what was read as missing."
     elif responses.n_items == 1:
@@ -121,9 +151,10 @@ def unusable(responses: Responses) -> DesignError:
             f"none of the {responses.n_persons:,} people answered two items, so no two items can be compared. Check "
             "that the column of people's labels names people, not answers."
         )
-    elif total in (0, highest):
+    elif total in (0, highest_total):
+        all_are = high if total else low
         reason = (
-            f"all {responses.n_responses:,} responses are {high if total else low}, so no item is harder than another. "
+            f"all {responses.n_responses:,} responses are {all_are}, so no item is harder than another. "
             "Check how the answers were scored, and that the other kind was not dropped on the way."
         )
     else:
@@ -134,27 +165,29 @@ def unusable(responses: Responses) -> DesignError:
     return DesignError(f"{responses.source}: {reason}")
 
 
-def left_out(every: Responses, rest: Responses) -> Finding:
+def left_out(every: Responses, linked: Responses) -> Finding:
     """What is not in the largest group of items, or of combinations of items and raters, that have a common scale."""
-    n_answers = every.n_responses - rest.n_responses
-    answers = "rating" if every.facets is not None else "response"
-    parts = [f"{n_answers:,} of {count(every.n_responses, answers)}"]
-    gone: list[Any] = []
-    if every.facets is None or rest.facets is None:
-        gone = _absent(every.items, rest.items)
-        parts.append(f"{len(gone):,} of {count(every.n_items, 'item')} ({listed(gone)})")
+    n_left_out = every.n_responses - linked.n_responses
+    noun = "rating" if every.facets is not None else "response"
+    parts = [f"{n_left_out:,} of {count(every.n_responses, noun)}"]
+    items: list[Any] = []
+    if every.facets is None or linked.facets is None:
+        what = "items"
+        items = _absent(every.items, linked.items)
+        parts.append(f"{len(items):,} of {count(every.n_items, 'item')} ({listed(items)})")
     else:
+        what = "items and raters"
         names = every.facets.names
-        for name, before, after in zip(names, every.facets.levels, rest.facets.levels, strict=True):
-            if lost := _absent(before, after):
-                parts.append(f"{len(lost):,} of {count(len(before), name)} ({listed(lost)})")
-    silent = int(np.sum((every.counts > 0) & (rest.counts == 0)))
-    if silent:
-        parts.append(f"every {answers} of {silent:,} of {count(every.n_persons, 'person')}")
-    what = "items" if every.facets is None else "items and raters"
+        for name, before, after in zip(names, every.facets.levels, linked.facets.levels, strict=True):
+            absent = _absent(before, after)
+            if absent:
+                parts.append(f"{len(absent):,} of {count(len(before), name)} ({listed(absent)})")
+    n_persons = int(np.sum((every.counts > 0) & (linked.counts == 0)))
+    if n_persons:
+        parts.append(f"every {noun} of {n_persons:,} of {count(every.n_persons, 'person')}")
     sentence = f"Left out, since nothing links them with the largest group of {what}: {', '.join(parts)}."
     remedy = "Have persons answer items of both groups, or analyze each group by itself."
-    return Finding("largest_component", "warning", sentence, remedy, tuple(gone))
+    return Finding("largest_component", "warning", sentence, remedy, tuple(items))
 
 
 def _absent(labels: Labels, among: Labels) -> list[Any]:

@@ -1,12 +1,17 @@
-"""A short list of prompts, and the score on the whole benchmark that a model's answers to it predict: what it got right
-on the list and what its ability has right on the rest, on average, on a line through the calibration models. How far
-predictions err is measured on models left out, a tenth at a time, with everything made without them; the interval takes
-the quantile of their errors that holds a new model of the kind in 95% of cases (conformal prediction, after Vovk)."""
+"""A short list of prompts, and the score on the whole benchmark that a model's answers to it predict.
+
+The predicted score is what the model got right on the list and what its ability has right on the rest, on average, on a
+line through the calibration models. How far predictions err is measured on models left out, a tenth at a time, with
+everything made without them; the interval takes the quantile of their errors that holds a new model of the kind in 95%
+of cases (conformal prediction, after Vovk).
+
+The commands `shortlist` and `score` call this: `ShortList.choose` and `ShortList.load`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,23 +61,37 @@ class Predictor:
     @classmethod
     def of(cls, table: Floats, chosen: Ints, ability: Floats, difficulty: Floats) -> Predictor:
         """The predictor of a list, with the line through these models (rows of the table)."""
-        mean, sd = float(np.nanmean(ability)), max(float(np.nanstd(ability)), 0.1)
+        mean = float(np.nanmean(ability))
+        sd = max(float(np.nanstd(ability)), 0.1)
         grid = np.linspace(mean - REACH * sd, mean + REACH * sd, GRID)
         others = np.delete(difficulty, chosen)
-        rest = sigmoid(grid[:, None] - others).mean(axis=1) if len(others) else np.zeros(GRID)
-        made = cls(chosen, difficulty[chosen], grid, -((grid - mean) ** 2) / (2 * sd**2), rest, len(difficulty))
-        raw, whole = made.raw(table[:, chosen]), table.mean(axis=1)
-        spread = float(np.var(raw))
-        slope = float(np.cov(raw, whole, bias=True)[0, 1] / spread) if spread > 0 else 1.0
-        return replace(made, line=(slope, float(whole.mean() - slope * raw.mean())))
+        rest = np.zeros(GRID)
+        if len(others):
+            rest = sigmoid(grid[:, None] - others).mean(axis=1)
+        without_line = cls(
+            chosen=chosen,
+            difficulty=difficulty[chosen],
+            grid=grid,
+            log_prior=-((grid - mean) ** 2) / (2 * sd**2),
+            rest=rest,
+            n_all=len(difficulty),
+        )
+        raw = without_line.raw(table[:, chosen])
+        score = table.mean(axis=1)
+        variance = float(np.var(raw))
+        slope = 1.0
+        if variance > 0:
+            slope = float(np.cov(raw, score, bias=True)[0, 1] / variance)
+        return replace(without_line, line=(slope, float(score.mean() - slope * raw.mean())))
 
     def ability(self, answers: Floats) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation from answers to the list (models x prompts; NaN: not answered)."""
         p = sigmoid(self.grid - self.difficulty[:, None])
-        there = np.isfinite(answers)
-        right, wrong = np.where(there, answers, 0.0), np.where(there, 1 - answers, 0.0)
-        log = right @ np.log(p) + wrong @ np.log1p(-p) + self.log_prior
-        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        answered = np.isfinite(answers)
+        right = np.where(answered, answers, 0.0)
+        wrong = np.where(answered, 1 - answers, 0.0)
+        log_weight = right @ np.log(p) + wrong @ np.log1p(-p) + self.log_prior
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
         weight /= weight.sum(axis=1, keepdims=True)
         mean = weight @ self.grid
         return mean, np.sqrt(np.maximum(weight @ self.grid**2 - mean**2, 0))
@@ -80,10 +99,10 @@ class Predictor:
     def raw(self, answers: Floats) -> Floats:
         """The score on everything, before the line."""
         theta = self.ability(answers)[0]
-        at = sigmoid(theta[:, None] - self.difficulty)
-        on_list = np.where(np.isfinite(answers), answers, at).sum(axis=1)
-        others = self.n_all - len(self.chosen)
-        return (on_list + others * np.interp(theta, self.grid, self.rest)) / self.n_all
+        expected = sigmoid(theta[:, None] - self.difficulty)
+        on_list = np.where(np.isfinite(answers), answers, expected).sum(axis=1)
+        n_others = self.n_all - len(self.chosen)
+        return (on_list + n_others * np.interp(theta, self.grid, self.rest)) / self.n_all
 
     def score(self, answers: Floats) -> Floats:
         slope, height = self.line
@@ -141,34 +160,40 @@ class ShortList:
         most = answers.n_items - 1
         if isinstance(items, bool) or items != int(items) or not 2 <= items <= most:
             raise OptionError(f"a short list has from 2 to {most:,} prompts, all but one at most, and not {items!r}.")
-        whole = np.flatnonzero(answers.counts == answers.n_items)
-        if len(whole) < LEAST:
+        complete = np.flatnonzero(answers.counts == answers.n_items)
+        if len(complete) < LEAST:
             raise DesignError(
-                f"{answers.source}: {len(whole):,} models answered every prompt, and a short list needs {LEAST} of "
+                f"{answers.source}: {len(complete):,} models answered every prompt, and a short list needs {LEAST} of "
                 "them or more: how well it predicts is seen from models that are left out."
             )
-        table = dense(answers.take_persons(whole))
+        table = dense(answers.take_persons(complete))
         subject = None if by is None else source.attribute(by)
         rng = generator(seed)
         if progress is not None:
             progress("errors of models left out")
-        looked = table if len(table) <= MOST else table[np.sort(rng.choice(len(table), MOST, replace=False))]
-        truth, (guess, *random) = looked.mean(axis=1), left_out(looked, items, subject, rng)
-        error, error_random = (float(np.sqrt(np.mean((one - truth) ** 2))) for one in (guess, np.array(random)))
-        findings = []
-        if error > error_random:
-            said = (
-                f"Random lists of the same size predict better ({100 * error_random:.1f} points of error) than this "
-                f"one ({100 * error:.1f})."
-            )
-            remedy = "Take more prompts, give subjects their share, or draw the list at random."
-            findings = [Finding("random_is_better", "warning", said, remedy)]
-        some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
-        ability, difficulty = calibrated(some)
-        made = Predictor.of(some, spread_out(difficulty, items, subject), ability, difficulty)
-        prompts, subject = answers.items[made.chosen], None if subject is None else subject[made.chosen]
-        reach = conformal(np.abs(guess - truth) / _scale(guess))
-        return cls(prompts, subject, made, reach, error, error_random, len(looked), tuple(findings))
+        tested = table
+        if len(table) > MOST:
+            tested = table[np.sort(rng.choice(len(table), MOST, replace=False))]
+        score = tested.mean(axis=1)
+        predicted, *by_random_lists = left_out(tested, items, subject, rng)
+        error = _root_mean_square(predicted - score)
+        error_random = _root_mean_square(np.array(by_random_lists) - score)
+        calibrated_with = table
+        if len(table) > 5 * MOST:
+            calibrated_with = table[rng.choice(len(table), 5 * MOST, replace=False)]
+        ability, difficulty = calibrated(calibrated_with)
+        chosen = spread_out(difficulty, items, subject)
+        predictor = Predictor.of(calibrated_with, chosen, ability, difficulty)
+        return cls(
+            prompts=answers.items[predictor.chosen],
+            subject=None if subject is None else subject[predictor.chosen],
+            predictor=predictor,
+            reach=conformal(np.abs(predicted - score) / _scale(predicted)),
+            error=error,
+            error_random=error_random,
+            n_models=len(tested),
+            findings=tuple(_random_is_better(error, error_random)),
+        )
 
     def score_columns(self, answers: Responses) -> Columns:
         """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all
@@ -183,17 +208,26 @@ class ShortList:
         n = np.isfinite(x).sum(axis=1)
         ability, se = self.predictor.ability(x)
         score = self.predictor.score(x)
-        half = np.where(n >= ENOUGH * len(self.prompts), self.reach * _scale(score), np.nan)
-        low, high = np.clip(score - half, 0, 1), np.clip(score + half, 0, 1)
-        columns: Columns = {"model": answers.persons, "n": n, "right": np.nansum(x, axis=1).astype(np.int64)}
-        columns |= {"ability": ability, "se": se, "score": score, "score_low": low, "score_high": high}
-        return columns
+        half_width = np.where(n >= ENOUGH * len(self.prompts), self.reach * _scale(score), np.nan)
+        return {
+            "model": answers.persons,
+            "n": n,
+            "right": np.nansum(x, axis=1).astype(np.int64),
+            "ability": ability,
+            "se": se,
+            "score": score,
+            "score_low": np.clip(score - half_width, 0, 1),
+            "score_high": np.clip(score + half_width, 0, 1),
+        }
 
     @property
     def sentence(self) -> str:
         """How good it is, beside a random list."""
-        gain = 1 - self.error / self.error_random if self.error_random > 0 else 0.0
-        beside = f"{abs(gain):.0%} {'less' if gain > 0 else 'more'} than random lists of the same size"
+        gain = 0.0
+        if self.error_random > 0:
+            gain = 1 - self.error / self.error_random
+        less = "less" if gain > 0 else "more"
+        beside = f"{abs(gain):.0%} {less} than random lists of the same size"
         return (
             f"{len(self.prompts):,} of {self.predictor.n_all:,} prompts: the score on all of them is predicted with a "
             f"root mean square error of {100 * self.error:.1f} points, {beside} ({100 * self.error_random:.1f}); "
@@ -209,26 +243,39 @@ class ShortList:
 
     def record(self) -> dict[str, Any]:
         """All of it as data; `ShortList.load` reads it again from a file."""
-        made, subject = self.predictor, None if self.subject is None else self.subject.tolist()
-        head = {"kind": KIND, "version": VERSION, "prompts": self.prompts.tolist(), "subject": subject}
-        arrays = {name: getattr(made, name).tolist() for name in ARRAYS}
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        return {**head, **arrays, "n_all": made.n_all, "line": [*made.line], **numbers, "sentence": self.sentence}
+        predictor = self.predictor
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "prompts": self.prompts.tolist(),
+            "subject": None if self.subject is None else self.subject.tolist(),
+            **{name: getattr(predictor, name).tolist() for name in ARRAYS},
+            "n_all": predictor.n_all,
+            "line": [*predictor.line],
+            **{name: getattr(self, name) for name in NUMBERS},
+            "sentence": self.sentence,
+        }
 
     @classmethod
     def load(cls, path: str | Path) -> ShortList:
         """A list that was written."""
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
-            kind, version = record.get("kind"), record.get("version")
+            kind = record.get("kind")
+            version = record.get("version")
             if (kind, version) != (KIND, VERSION):
                 raise ValueError(f"version {version!r} of {kind!r}, and what is read is {VERSION}")
-            arrays = {name: np.array(record[name], dtype=float) for name in ARRAYS}
             prompts = np.array(record["prompts"], dtype=object)
-            subject = None if record.get("subject") is None else np.array(record["subject"], dtype=object)
-            n_all, line = int(record["n_all"]), tuple(record["line"])
-            made = Predictor(np.arange(len(prompts)), **arrays, n_all=n_all, line=line)
-            return cls(prompts, subject, made, **{name: record[name] for name in NUMBERS})
+            subject = record.get("subject")
+            if subject is not None:
+                subject = np.array(subject, dtype=object)
+            predictor = Predictor(
+                np.arange(len(prompts)),
+                **{name: np.array(record[name], dtype=float) for name in ARRAYS},
+                n_all=int(record["n_all"]),
+                line=tuple(record["line"]),
+            )
+            return cls(prompts, subject, predictor, **{name: record[name] for name in NUMBERS})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BankError(f"{str(path)!r} is not a short list that can be read ({error}). Choose it anew.") from None
 
@@ -239,15 +286,15 @@ NUMBERS = ("reach", "error", "error_random", "n_models")  # of a list
 
 def dense(answers: Responses) -> Floats:
     """People x items, NaN where there is no answer."""
-    found = answers.gather(dense_block, answers.n_items)
-    return np.where(found < 0, np.nan, found.astype(float))
+    cells = answers.gather(dense_block, answers.n_items)
+    return np.where(cells < 0, np.nan, cells.astype(float))
 
 
 def calibrated(table: Floats) -> tuple[Floats, Floats]:
     """Abilities of models (rows) and difficulties of prompts (columns), with models as items."""
     by_prompt = Responses.from_wide(table.T)
-    made = SpectralRasch(se="none").fit(by_prompt).calibration_
-    return -made.difficulty, -abilities(by_prompt, made.difficulty, "wle").ability
+    difficulty = SpectralRasch(se="none").fit(by_prompt).calibration_.difficulty  # of models
+    return -difficulty, -abilities(by_prompt, difficulty, "wle").ability
 
 
 def spread_out(difficulty: Floats, n: int, subject: NDArray[np.object_] | None = None) -> Ints:
@@ -256,8 +303,10 @@ def spread_out(difficulty: Floats, n: int, subject: NDArray[np.object_] | None =
     >>> spread_out(np.array([0.0, 3.0, 1.0, 2.0]), 2).tolist()
     [2, 1]
     """
-    first = np.zeros(len(difficulty)) if subject is None else np.unique(subject.astype(str), return_inverse=True)[1]
-    order = np.lexsort((difficulty, first))
+    subject_number: NDArray[Any] = np.zeros(len(difficulty))
+    if subject is not None:
+        subject_number = np.unique(subject.astype(str), return_inverse=True)[1]
+    order = np.lexsort((difficulty, subject_number))
     ends = np.linspace(0, len(order), min(n, len(order)) + 1).astype(int)
     return order[(ends[:-1] + ends[1:]) // 2]
 
@@ -284,6 +333,20 @@ def conformal(sizes: Floats, level: float = LEVEL) -> float:
     """
     rank = min(int(np.ceil((len(sizes) + 1) * level)), len(sizes))
     return float(np.sort(sizes)[rank - 1])
+
+
+def _root_mean_square(errors: Floats) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _random_is_better(error: float, error_random: float) -> Iterator[Finding]:
+    if error > error_random:
+        sentence = (
+            f"Random lists of the same size predict better ({100 * error_random:.1f} points of error) than this "
+            f"one ({100 * error:.1f})."
+        )
+        remedy = "Take more prompts, give subjects their share, or draw the list at random."
+        yield Finding("random_is_better", "warning", sentence, remedy)
 
 
 def _scale(score: Floats) -> Floats:
