@@ -193,9 +193,22 @@ def whole_percent(part: int, whole: int) -> str:
     return "under 1%" if 0 < share < 0.01 else f"{100 * share:.0f}%"
 
 
+def plural(name: str) -> str:
+    """The plural of a noun, which may be the name of a column.
+
+    >>> plural("rater"), plural("jury"), plural("scores"), plural("person"), plural("essay")
+    ('raters', 'juries', 'scores', 'people', 'essays')
+    """
+    if name == "person":
+        return "people"
+    if re.search(r"[^aeiou\W_]y$", name):
+        return f"{name[:-1]}ies"
+    return name if name.endswith("s") else f"{name}s"
+
+
 def count(n: Any, one: str, many: str = "") -> str:
     """How many there are of something: "1 item", "1,200 people"."""
-    return f"{int(n):,} {one if n == 1 else many or ('people' if one == 'person' else one + 's')}"
+    return f"{int(n):,} {one if n == 1 else many or plural(one)}"
 
 
 def count_are(n: int, one: str) -> str:

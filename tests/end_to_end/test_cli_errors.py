@@ -158,6 +158,10 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --bootstrap 99:no", "--bootstrap 200"),
     ("fit good.csv --skip people", "it can be persons, fit"),
     ("fit good.csv --ability map", "--ability is 'map'; it can be wle, ml, eap"),
+    *(
+        (f"fit good.csv --ability pv:{n}", "the number of draws is whole and above zero, as in --ability pv:10.")
+        for n in ("0", "-1", "2.5", "3:4", "")
+    ),
     ("fit good.csv --rank 0 -o none", "--rank"),
     ("fit good.csv --rank 1:upper -o none", "--rank is '1:upper'"),
     ("fit good.csv --blanks omitted=zero", "--blanks is 'omitted=zero'; it can be omitted=wrong, not-reached=wrong"),

@@ -128,6 +128,11 @@ def test_the_sentence_says_where(cli, results):
     cli.refused("export edited --to ifile -o i.csv", "items.csv has no column 'status'")
     path.write_text(with_cell("difficulty", "=1+1")(whole))
     cli.refused("export edited --to ifile -o i.csv", "items.csv", "'difficulty'", "row 3", "=1+1")
+    path.write_text(with_cell("se", "-0.1")(whole))
+    cli.refused("export edited --to ifile -o i.csv", "items.csv, column 'se' has a standard error below zero")
+    first = whole.splitlines()[1].split(",")[0]
+    path.write_text(with_cell("item", first)(whole))
+    cli.refused("export edited --to ifile -o i.csv", f"items.csv has the item {first!r} 2 times")
 
 
 def test_what_is_exported_is_what_the_tables_say(cli, results):

@@ -470,10 +470,13 @@ def _too_few_in_common(
         items += f": {listed(common.items)}"
     others = ""
     if len(left_out):
-        others = f"{listed(left_out)} have other categories in one than in the other. "
+        verb = "has" if len(left_out) == 1 else "have"
+        others = f"{listed(left_out)} {verb} other categories in one than in the other. "
+    besides = "Besides, the" if len(left_out) else "The"
     return BankError(
-        f"the two calibrations share {items}; `method={method!r}` needs at least {FEWEST[method]}. The first has "
-        f"{listed(side_a.labels)}, the second {listed(side_b.labels)}. {others}Check the labels."
+        f"the two calibrations share {items}; `method={method!r}` needs at least {FEWEST[method]}. {others}{besides} "
+        f"first has {listed(side_a.labels) or 'no item'}, the second {listed(side_b.labels) or 'no item'}. Check the "
+        "labels."
     )
 
 

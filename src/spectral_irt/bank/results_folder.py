@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ NEEDED = {
     "persons": ("person", "n", "score", "ability", "se", "extreme"),
 }
 LABELS = ("item", "person", "status")
+ERRORS = {"se"}
 TRUTHS = ("extreme",)
 WHOLE = {"n", "n_correct", "max_score"}
 SCALE_FIELDS = tuple(field.name for field in fields(Scale))  # beside them the record says how the scale was asked for
@@ -129,6 +131,13 @@ def _table(path: Path, name: str) -> dict[str, Any]:
             columns[column] = (frame[column] == "true").fill_null(False).to_numpy()
         elif column in NUMBERS:
             columns[column] = _numbers(frame[column], path.name)
+    if name == "items":
+        label, times = Counter(columns["item"].tolist()).most_common(1)[0] if frame.height else ("", 0)
+        if times > 1:
+            raise _EditedError(f"{path.name} has the item {short(label)!r} {times:,} times")
+    for column in ERRORS & columns.keys():
+        if (columns[column] < 0).any():
+            raise _EditedError(f"{path.name}, column {column!r} has a standard error below zero")
     for column in WHOLE & columns.keys():
         if not (np.abs(columns[column]) <= LARGEST).all():
             raise _EditedError(f"{path.name}, column {column!r} has a cell that is no whole number")

@@ -34,7 +34,11 @@ def _ability(text: str) -> tuple[str, int | None]:
     name, colon, draws = text.partition(":")
     if name not in ABILITIES or (colon and name != "pv"):
         raise OptionError(f"--ability is {text!r}; it can be wle, ml, eap, pv or, with 10 draws, pv:10.")
-    return name, _counts("--ability pv:", "10", draws)[0] if colon else None
+    if not colon:
+        return name, None
+    if not draws.isdecimal() or int(draws) < 1:
+        raise OptionError(f"--ability is {text!r}; the number of draws is whole and above zero, as in --ability pv:10.")
+    return name, int(draws)
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:

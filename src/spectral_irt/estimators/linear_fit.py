@@ -48,7 +48,7 @@ from spectral_irt.estimators.linear_design import (
 )
 from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
-from spectral_irt.text import first_of, listed, p_value
+from spectral_irt.text import first_of, listed, p_value, plural
 
 SURE = 0.05  # of a test
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
@@ -454,7 +454,7 @@ class DesignResult:
                 continue
             shown = " | ".join(listed(dict.fromkeys(labels[subset == k].tolist())) for k in range(min(n, 4)))
             one = "item" if name == ITEMS else name
-            fall = f"The {one}s fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}."
+            fall = f"The {plural(one)} fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}."
             what = f"{fall} Each subset has a mean of zero of its own; values of different subsets cannot be compared."
             if name != ITEMS:
                 what += " Neither can measures and fair averages of persons rated by them."

@@ -34,7 +34,7 @@ from spectral_irt.inference.rating_tables import Averages, cell_averages
 from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.tables import Columns
-from spectral_irt.text import listed
+from spectral_irt.text import listed, plural
 
 FLAT, STEEP = 0.8, 1.25  # slopes beyond which a rater keeps to the middle categories, or to the lowest and highest
 SURE = 3.0  # standard errors
@@ -423,7 +423,7 @@ def facet_findings(
         )
         remedy = (
             "Standard errors of persons and the EAP reliability allow for it. More ratings of a person by the same "
-            f"{name} tell little; more {name}s do."
+            f"{name} tell little; more {plural(name)} do."
         )
         found.append(Finding("halo", "warning", sentence, remedy))
     assert responses.facets is not None
@@ -435,7 +435,7 @@ def facet_findings(
             f"{n:,} of {rated:,} people {'has' if n == 1 else 'have'} ratings of one {name} only: they do not tell how "
             f"severe that {name} is, and their own measures rest on it."
         )
-        remedy = f"Have people rated by two {name}s or more where severities matter."
+        remedy = f"Have people rated by two {plural(name)} or more where severities matter."
         found.append(Finding("one_rater", "warning" if n > rated / 2 else "note", sentence, remedy))
     certain = int(np.sum(pairs["p_holm"] < CERTAIN))
     if certain:

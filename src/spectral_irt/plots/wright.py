@@ -29,7 +29,7 @@ from spectral_irt.plots.style import (
     unit,
 )
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +167,7 @@ class WrightMap(Display):
         if not self.facets:
             self._mean_and_sd(ax, self.difficulty, starts[-1] + SIDE / 2, RED)
         kind = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
-        others = [f"{name}s" for name in columns]
+        others = list(map(plural, columns))
         named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
         dress(ax, named, "", f"{self.words.trait}, {kind} ({unit(self.scale)})", grid="y")
         left_out = f", {self.left_out:,} without a finite {self.words.trait} left out" if self.left_out else ""

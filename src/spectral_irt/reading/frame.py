@@ -38,6 +38,7 @@ NOT_PLAIN = (
     "columns of numbers and texts, each with a name of its own."
 )
 _NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported|more than one occurrence", re.I)
+_OF_RUST = re.compile(r"unwrap\(\)|JoinError|assertion|panicked")
 
 Pieces = Iterator[tuple[pl.DataFrame, float]]
 RowNumbers = Sequence[int] | NDArray[Any]
@@ -124,9 +125,12 @@ def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextMana
     """No polars exception reaches the person: it becomes a sentence about the file."""
 
     def sentence(error: BaseException) -> str:
-        sound = isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))
-        how = NOT_PLAIN if remedy == DAMAGED and sound else remedy
-        return f"{name} cannot be read: {printable(in_short(error).split(': Error {')[0])}. {how}"
+        panic = isinstance(error, pl.exceptions.PanicException)
+        how = NOT_PLAIN if remedy == DAMAGED and (panic or _NOT_READ.search(str(error))) else remedy
+        reason = in_short(error).split(": Error {")[0]
+        if panic and _OF_RUST.search(reason):  # about a line of polars, and not about the file
+            reason = "the library that reads it (polars) stopped"
+        return f"{name} cannot be read: {printable(reason)}. {how}"
 
     return retold((pl.exceptions.PolarsError, OSError, UnicodeError), sentence)
 

@@ -14,7 +14,7 @@ from spectral_irt.persons.residuals import UNEXPECTED_OF_ALL
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
 from spectral_irt.report.items import closed_if_alike
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, number
+from spectral_irt.text import count, number, plural
 
 LEVELS = (
     Column("severity", "Severity", 2),
@@ -131,7 +131,7 @@ def facets(data: ReportData) -> Section:
         unlinked = table["subset"].max() > 1
         caption = f"{count(len(order), name)}, the most severe first{' in each subset' if unlinked else ''}"
         columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
-        shown = DataTable(tables.levels, caption, columns, values, filters=("status",), details={}, noun=f"{name}s")
+        shown = DataTable(tables.levels, caption, columns, values, filters=("status",), details={}, noun=plural(name))
         blocks.append(Text(f"{MEANING} {OF_SUBSETS}" if unlinked else MEANING))
         blocks += cut_short(shown, f"{tables.levels}.csv")
         for key in (tables.interactions, *tables.groups.values()):
@@ -154,5 +154,5 @@ def facets(data: ReportData) -> Section:
     appendix += category_table(
         "item_categories", "Categories by item", Column("item", "Item"), of_items, "thresholds.csv"
     )
-    title = " and ".join(f"{name}s" for name in data.study.facets)
+    title = " and ".join(map(plural, data.study.facets))
     return Section(tuple(blocks), tuple(appendix), title[:1].upper() + title[1:])

@@ -7,7 +7,7 @@ from typing import Any
 
 from spectral_irt.inference.scores.reliability import NOT_DEFINED
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
-from spectral_irt.text import Words, count, number, printable, short, whole_percent, within
+from spectral_irt.text import Words, count, number, plural, printable, short, whole_percent, within
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
@@ -50,7 +50,7 @@ def notes_on_reading(data: ReportData) -> list[Mapping[str, Any]]:
 def words_of_codes(data: ReportData) -> Callable[[str], str]:
     """What the findings of a code name: items, or raters and the like."""
     facets = data.study.facets
-    levels = f"{facets[0]}s" if len(facets) == 1 else "levels"
+    levels = plural(facets[0]) if len(facets) == 1 else "levels"
 
     def word(code: str) -> str:
         return levels if code in OF_LEVELS else "items"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from changed_bank import changed
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, link
 from spectral_irt.bank.build import without_data
 from spectral_irt.bank.covariance import _model_covariance, errors_of_bank
@@ -271,3 +271,12 @@ def test_anchors_at_other_difficulties_are_compared():
     found = link(anchored(bank_of([-2.0, -1.2, 0.1, 1.0, 1.8]), range(5)), bank_of([-2.0, -1.0, 0.0, 1.0, 2.0]))
     assert found.given.sum() <= 2
     assert "agree within their errors" in found.finding.sentence
+
+
+def test_common_items_with_other_categories_are_not_an_empty_list():
+    ordered = simulate.partial_credit(200, 4, categories=3, seed=1).responses
+    right_or_wrong = simulate.rasch(200, 4, seed=2).responses
+    of_thresholds = SpectralPartialCredit().fit(ordered).analyse(ordered).to_bank()
+    of_answers = SpectralRasch().fit(right_or_wrong).analyse(right_or_wrong).to_bank()
+    with pytest.raises(BankError, match=r"0, 1, 2, 3 have other categories .* Besides, the first has no item, the"):
+        link(of_answers, of_thresholds)
