@@ -33,7 +33,8 @@ from scipy import sparse
 
 from spectral_irt.data import Responses
 from spectral_irt.data.block import BINARY, CACHED, EMPTY, Block, Floats, Rows, Thresholds, person_chunks, rows_of
-from spectral_irt.data.design import Mask, SharedSets
+from spectral_irt.data.design import Mask
+from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import check_option
 from spectral_irt.model import LOGISTIC_VARIANCE

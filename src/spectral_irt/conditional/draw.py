@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from spectral_irt.conditional.exact import tilt
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
-from spectral_irt.data.design import distinct_rows, row_keys
+from spectral_irt.data.patterns import distinct_rows, row_keys
 from spectral_irt.errors import OptionError
 
 TABLE_CELLS = 2_000_000  # numbers of the tables of a block of patterns, 16 MB

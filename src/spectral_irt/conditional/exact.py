@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, Rows, Thresholds
-from spectral_irt.data.design import row_keys
+from spectral_irt.data.patterns import row_keys
 from spectral_irt.model import prox
 
 Precision = np.dtype[Any]  # of what series keep of every answer

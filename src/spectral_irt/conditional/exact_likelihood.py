@@ -29,8 +29,9 @@ from spectral_irt.conditional.exact import (
 from spectral_irt.conditional.information import PatternRows, Point, by_item
 from spectral_irt.conditional.newton import Likelihood, passed_counts
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
-from spectral_irt.data.design import Patterns, SharedSets, distinct_rows, row_keys, same_rows
+from spectral_irt.data.patterns import Patterns, distinct_rows, row_keys, same_rows
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr
 

@@ -30,7 +30,8 @@ from scipy import sparse
 
 from spectral_irt.conditional.exact import PatternPart, given_every_score, matched_factors, part_given, pattern_parts
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
-from spectral_irt.data.design import SharedSet, same_rows
+from spectral_irt.data.patterns import same_rows
+from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, gram_of, onto_items
 

@@ -27,8 +27,9 @@ from spectral_irt.chain.operator import as_columns
 from spectral_irt.conditional.exact import padded
 from spectral_irt.conditional.information import PatternRows, Point, SharedRows, balanced, by_blocks, from_levels
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.design import Mask, SharedSets
+from spectral_irt.data.design import Mask
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import Anderson, conjugate_gradients, csr, onto_items, shared_ones
 

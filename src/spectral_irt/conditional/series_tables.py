@@ -33,7 +33,7 @@ from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import answers_above, dtype_for, padded, series_limit
 from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
 from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
-from spectral_irt.data.design import row_keys
+from spectral_irt.data.patterns import row_keys
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import Places, add_columns, row_sums, shared_ones

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Block, Ints, Mask, Thresholds, rows_of
-from spectral_irt.data.design import distinct_keys, items_of_people, set_keys
 from spectral_irt.data.labels import by_label, text_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import BLANK, RawAnswers
+from spectral_irt.data.shared_sets import distinct_keys, items_of_people, set_keys
 from spectral_irt.errors import Finding, OptionError
 from spectral_irt.numerics import scramble
 from spectral_irt.text import count, listed

@@ -36,9 +36,9 @@ from spectral_irt.numerics import chosen_positions, fixed
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
-    from spectral_irt.data.design import SharedSets
     from spectral_irt.data.facets import Facets
     from spectral_irt.data.scoring import RawAnswers
+    from spectral_irt.data.shared_sets import SharedSets
     from spectral_irt.errors import Finding
 
 FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
@@ -290,7 +290,7 @@ class Responses:
     @cached_property
     def shared(self) -> SharedSets | None:
         """What people on repeated sets of items told together, where most share theirs; see `shared_sets`."""
-        from spectral_irt.data.design import shared_sets
+        from spectral_irt.data.shared_sets import shared_sets
 
         return shared_sets(self) if self.thresholds.binary else None
 

@@ -44,7 +44,7 @@ def conditional_thresholds(
 
     Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
     information, within a few per cent of the exact one, so that every pass gains one to two digits. All thresholds must
-    have a finite estimate (`data.design.estimable`); the items may be those `kept` of more.
+    have a finite estimate (`data.unlinked.estimable`); the items may be those `kept` of more.
     """
     check_option("se", se, STANDARD_ERRORS)
     tell, n = progress or (lambda text: None), responses.n_items

@@ -41,8 +41,9 @@ from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Likelihood, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import Design, Mask, SharedSets, examine
+from spectral_irt.data.design import Design, Mask, examine
 from spectral_irt.data.scoring import several
+from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import OptionError, unknown_option
 from spectral_irt.estimators.base import (

@@ -21,9 +21,10 @@ from spectral_irt.conditional.information import Point, by_item
 from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items, rows_of
-from spectral_irt.data.design import Mask, distinct_rows
+from spectral_irt.data.design import Mask
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import by_label
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.fit.item_fit import SQUARES, verdict

@@ -13,7 +13,7 @@ from scipy import sparse
 from spectral_irt.ability import cached_runs, estimate_abilities
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, person_chunks, rows_of
-from spectral_irt.data.design import same_rows
+from spectral_irt.data.patterns import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
 from spectral_irt.numerics import Anderson, variances

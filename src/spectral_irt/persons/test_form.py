@@ -16,7 +16,7 @@ from spectral_irt.ability import score_abilities
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds, rows_of
 from spectral_irt.data.booklets import FEWEST, SHORTEST, Booklets, booklets_of
-from spectral_irt.data.design import set_keys
+from spectral_irt.data.shared_sets import set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble

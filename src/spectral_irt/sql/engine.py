@@ -19,8 +19,9 @@ from spectral_irt.chain.errors import products_of_persons, spread_of_persons
 from spectral_irt.chain.operator import Part, Weighting, flow_in, pair_rates, total_rates
 from spectral_irt.data import Finding, Responses, block
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, repeated
-from spectral_irt.data.design import evidence, sampled_sets, spread_marks
+from spectral_irt.data.design import evidence, spread_marks
 from spectral_irt.data.labels import label_array
+from spectral_irt.data.shared_sets import sampled_sets
 from spectral_irt.data.unlinked import across
 from spectral_irt.engine.base import Each, Engine, Kernel
 from spectral_irt.errors import AnswersStayError, DatabaseError, OptionError, ReadError, ResponseValueError

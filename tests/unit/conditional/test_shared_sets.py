@@ -7,7 +7,7 @@ from spectral_irt import SpectralRasch
 from spectral_irt.conditional import newton
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.data import Responses
-from spectral_irt.data.design import shared_sets
+from spectral_irt.data.shared_sets import shared_sets
 
 
 def finest(monkeypatch):

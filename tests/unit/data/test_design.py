@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spectral_irt.data import Responses, design, unlinked
-from spectral_irt.data.design import SharedSets, check_usable, components, evidence_of, examine, shared_sets, tied_to
+from spectral_irt.data.design import check_usable, components, evidence_of, examine, tied_to
+from spectral_irt.data.shared_sets import SharedSets, shared_sets
 from spectral_irt.errors import AnswersStayError, DesignError
 from split import in_blocks
 
@@ -160,7 +161,7 @@ def test_where_nobody_shares_a_set_nothing_is_made():
 
 def test_sets_with_one_key_are_told_apart(monkeypatch):
     """Keys of 64 bits do not meet by chance; if they did, people would be taken one by one."""
-    monkeypatch.setattr("spectral_irt.data.design.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
+    monkeypatch.setattr("spectral_irt.data.shared_sets.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
     x = np.full((200, 6), np.nan)
     x[:100, :4] = np.arange(400).reshape(100, 4) % 3 == 0
     x[100:, 2:] = np.arange(400).reshape(100, 4) % 3 == 1

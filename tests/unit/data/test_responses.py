@@ -12,7 +12,7 @@ from dense import AWKWARD
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses, as_responses, builder
 from spectral_irt.data.block import person_chunks
-from spectral_irt.data.design import distinct_rows
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
 
 _ = np.nan

@@ -10,7 +10,7 @@ from spectral_irt.conditional.exact import matched_factors, pattern_parts
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, conditional_probabilities
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
-from spectral_irt.data.design import distinct_rows
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators import conditional
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds

@@ -30,7 +30,7 @@ from spectral_irt.conditional.exact import PatternPart, padded, pattern_parts
 from spectral_irt.conditional.exact_likelihood import contours, pair_factors
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.design import distinct_rows
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.persons.residuals import LEAST

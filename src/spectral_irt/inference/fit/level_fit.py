@@ -35,7 +35,7 @@ from spectral_irt.conditional.information import by_item
 from spectral_irt.conditional.newton import DENSE_PARAMETERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.design import distinct_rows
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.model import above
 from spectral_irt.persons.residuals import LEAST, standardized

@@ -31,7 +31,7 @@ from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_p
 from spectral_irt.conditional.newton import QUICK_ANSWERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
-from spectral_irt.data.design import SharedSet
+from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked

@@ -20,7 +20,7 @@ from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_p
 from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items, rows_of
-from spectral_irt.data.design import distinct_rows
+from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.engine.base import budget
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.design import row_keys
 from spectral_irt.data.labels import Split as Split
 from spectral_irt.data.labels import by_label as by_label
+from spectral_irt.data.patterns import row_keys
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.mean_differences import mean_differences
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, degrees_of_freedom

@@ -32,7 +32,7 @@ from spectral_irt.conditional.exact import PatternPart, padded, part_given, patt
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
-from spectral_irt.data.design import Patterns, distinct_rows
+from spectral_irt.data.patterns import Patterns, distinct_rows
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information

@@ -1,0 +1,68 @@
+"""Patterns: sets of items with the total score on them.
+
+People with the same pattern are one for everything that is given the score.
+
+The exact conditional likelihood and its draws, moments and tests of fit go over patterns; abilities, over those of one
+block (`same_rows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Block, Ints, Mask, Rows, Thresholds, joined_rows, rows_of
+from spectral_irt.data.shared_sets import distinct_keys, set_keys
+from spectral_irt.numerics import scramble
+
+if TYPE_CHECKING:
+    from spectral_irt.data.responses import Responses
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Sets of items with the score on them, each once."""
+
+    rows: Rows  # one for each
+    count: Ints  # people who have it
+    of_person: Ints  # which one each person has
+
+
+def distinct_rows(responses: Responses, keys: NDArray[np.uint64] | None = None) -> Patterns:
+    """The patterns of these people. Sets of items are told apart by `set_keys`; `keys` are people's `row_keys`."""
+    if keys is None:
+        keys = responses.entries.gather(row_keys, responses.thresholds)
+    first, count, of_person = distinct_keys(keys)
+    is_first = np.zeros(responses.n_persons, dtype=bool)
+    is_first[first] = True
+    # Block by block: all responses in a single one would be there twice, and packed into rows with longer numbers.
+    parts = responses.entries.map(_rows_of_some, responses.thresholds, persons=(is_first,))
+    return Patterns(joined_rows(list(parts)), count, of_person)
+
+
+def _rows_of_some(block: Block, chosen: Mask, layout: Thresholds) -> Rows:
+    rows = rows_of(block, layout)
+    if chosen.all():
+        return rows
+    return rows.take(np.flatnonzero(chosen))
+
+
+def same_rows(rows: Rows, layout: Thresholds) -> Patterns:
+    """The patterns of these rows."""
+    first, count, of_person = distinct_keys(row_keys(rows, layout))
+    return Patterns(rows.take(first), count, of_person)
+
+
+def row_keys(rows: Rows | Block, layout: Thresholds, beside: Ints | None = None) -> NDArray[np.uint64]:
+    """A number for each set of items and the number beside it, by default the score."""
+    if isinstance(rows, Block):
+        rows = rows_of(rows, layout)
+    if beside is None:
+        beside = rows.scores
+    table = scramble(np.arange(layout.n_items, dtype=np.int32), 0)
+    keys = set_keys(rows, table)[0]
+    keys += scramble(beside.astype(np.int32), 1)
+    return keys
