@@ -7,6 +7,7 @@ import pytest
 
 from spectral_irt import simulate
 from spectral_irt.data.block import Thresholds
+from spectral_irt.estimators.anchored import Known
 from spectral_irt.estimators.estimable import between_parts
 from spectral_irt.estimators.linear_fit import DesignResult, Explained, _people, explain_items, numbers_taken_for_words
 from spectral_irt.estimators.spectral_steps import Errors, choose_method, chosen_method
@@ -126,3 +127,15 @@ def test_items_of_two_facets_are_numbered_by_the_subsets_of_both():
     scales = np.array([3, 2, 0, 1, 0, 1])  # by rater and day: (1,0) (1,1) (0,0) (0,1) (0,0) (0,1)
     result = SimpleNamespace(design=SimpleNamespace(facets=facets), scales=scales, subset=subset)
     assert DesignResult.subset_of_items(result).tolist() == [2, 3, 0, 1, 0, 1]
+
+
+def test_a_chain_beside_anchors_has_their_mean_in_each_part():
+    """Of a part without anchors the mean of all, and anchors as they are given."""
+    value = np.array([1.0, np.nan, 2.0, np.nan, np.nan, 0.5, np.nan])
+    beta = np.array([0.0, 0.3, 0.4, -1.0, 0.2, 0.1, -0.5])
+    component = np.array([0, 0, 0, 2, 2, 1, 1])
+    mask = np.ones(7, dtype=bool)
+    found = Known(value, np.full(7, -1)).around(beta, mask, component)
+    first = ((1.0 - 0.0) + (2.0 - 0.4)) / 2
+    every = ((1.0 - 0.0) + (2.0 - 0.4) + (0.5 - 0.1)) / 3
+    np.testing.assert_allclose(found, [1.0, 0.3 + first, 2.0, -1.0 + every, 0.2 + every, 0.5, -0.5 + 0.4])

@@ -17,6 +17,7 @@ from spectral_irt.inference.groups.dif_details import (
     threshold_contrasts,
 )
 from spectral_irt.inference.groups.grouping import by_label
+from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, _used_both
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import (
@@ -287,3 +288,39 @@ def test_the_choice_of_those_that_agree_moves_the_center():
     assert expected > 1e-5
     assert choice_variance(x, errors, found) == pytest.approx(expected)
     assert choice_variance(x, JointErrors.independent(np.zeros(15)), found) == 0
+
+
+@pytest.mark.parametrize("divided", [False, True], ids=["whole clusters", "clusters divided"])
+def test_groups_of_clusters_around_the_mean_of_their_anchors(divided):
+    """Differences of two groups, and Wald's statistic of each item over three, from the covariance of everything."""
+    rng = np.random.default_rng(6)
+    room = np.arange(360) // 12
+    group = np.arange(360) % 3 if divided else room % 3
+    ability = rng.normal(size=(360, 1)) + 0.4 * rng.normal(size=30)[room][:, None]
+    responses = si.Responses.from_wide((rng.random((360, 5)) < 1 / (1 + np.exp(np.linspace(-1, 1, 5) - ability))) * 1.0)
+    split = by_label(responses, group.tolist())
+    found = calibrate_groups(responses, split, GroupModel(), Sampling(cluster=room))
+    assert found.sandwiches.shared == divided
+    anchors = np.array([True, True, False, True, False])
+    centered = found.centered_on(anchors)
+    a = anchors / 3
+    C = np.eye(5) - a
+    np.testing.assert_allclose(centered.difficulty, found.difficulty - (found.difficulty @ a)[:, None])
+    blocks = found.sandwiches.covariances
+    whole = np.block([[C @ blocks[g][h] @ C.T for h in range(3)] for g in range(3)])
+    coefficients = np.array([-1.0, 0.0, 1.0])
+    pair = centered.combined(coefficients)
+    K = np.kron(coefficients, np.eye(5))
+    np.testing.assert_allclose(pair.value, K @ centered.difficulty.ravel(), atol=1e-12)
+    np.testing.assert_allclose(pair.se, np.sqrt(np.diag(K @ whole @ K.T)), rtol=1e-6)
+    again = found.combined(coefficients, a)
+    np.testing.assert_allclose(again.value, pair.value, atol=1e-12)
+    np.testing.assert_allclose(again.se, pair.se, rtol=1e-6)
+    further = np.array([[0.0] * 5, [0.1] * 5, [0.0, 0.2, 0.0, 0.3, 0.0]])
+    statistic = centered.item_statistics(centered.difficulty, further)
+    contrasts = np.array([[-1.0, 1, 0], [-1, 0, 1]])
+    for item in range(5):
+        own = np.arange(3) * 5 + item
+        covariance = contrasts @ (whole[np.ix_(own, own)] + np.diag(further[:, item] ** 2)) @ contrasts.T
+        apart = contrasts @ centered.difficulty[:, item]
+        assert statistic[item] == pytest.approx(apart @ np.linalg.pinv(covariance) @ apart, rel=1e-6)
