@@ -21,7 +21,14 @@ from spectral_irt.inference.fit.checks import Checks, _speed
 from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
-from spectral_irt.inference.fit.person_fit import LIMIT, PersonMisfit, misfit_sentence, person_misfit
+from spectral_irt.inference.fit.person_fit import (
+    LIMIT,
+    PersonMisfit,
+    _misfits,
+    misfit_sentence,
+    person_misfit,
+    shrunken,
+)
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.inference.results import adjusted
 from spectral_irt.model import category_probabilities
@@ -530,3 +537,29 @@ def test_items_at_the_end_are_told_by_their_mean_rank():
     assert told((19, 20, 28, 29, 30)) == []  # three of five in the last third
     assert told((29, 30)) == []
     assert told(range(15, 31)) == []  # more than half
+
+
+def test_abilities_are_drawn_to_the_mean_by_what_of_their_spread_is_error():
+    theta = np.array([-1.0, 0.5, 2.0, np.inf, 3.0, np.nan])
+    se = np.array([0.5, 0.4, 0.6, np.inf, 0.9, np.nan])
+    extreme = np.array([False, False, False, True, True, False])
+    measured = SimpleNamespace(ability=theta, se=se, extreme=extreme)
+    mean, spread = shrunken(measured, slice(None))
+    own = theta[:3]
+    variance = own.var() - np.mean(se[:3] ** 2)
+    trust = variance / (variance + se[[0, 1, 2, 4]] ** 2)
+    np.testing.assert_allclose(mean[[0, 1, 2, 4]], own.mean() + trust * (theta[[0, 1, 2, 4]] - own.mean()))
+    np.testing.assert_allclose(spread[[0, 1, 2, 4]], np.sqrt(variance * (1 - trust)))
+    np.testing.assert_allclose(mean[[3, 5]], own.mean())
+    np.testing.assert_allclose(spread[[3, 5]], np.sqrt(variance))
+
+
+def test_people_misfit_by_infit_or_outfit_above_two():
+    nan = np.nan
+    found = SimpleNamespace(
+        infit=np.array([1.0, 1.5, 0.8, nan, 1.2]),
+        infit_z=np.array([0.0, 2.1, 1.0, 5.0, 2.0]),
+        outfit_z=np.array([0.0, 0.0, 2.5, 5.0, -3.0]),
+    )
+    assert _misfits(found) == (2, 4)
+    assert _misfits(found, np.array([0, 1, 3])) == (1, 2)
