@@ -148,6 +148,8 @@ def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None
             raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
 
 
+PATTERNS = 3  # of an example of how to name columns
+
 # What is said of columns by the code of the finding: those left out, and those that perhaps should be.
 SENTENCES = {
     "attribute_columns": "Left out of the items: {columns}, which {are} named like an attribute of the person.",
@@ -185,7 +187,7 @@ def _about_columns(code: str, held: Mapping[Any, str], items: tuple[Any, ...], a
         values += f", where the {n_others:,} others hold {alike}"
     are = "is" if len(names) == 1 else "are"
     sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
-    advice = _advice(code, names)
+    advice = _advice(code, names, items)
     return Finding(code, advice.severity, sentence, advice.remedy, names)
 
 
@@ -196,7 +198,7 @@ class _Advice(NamedTuple):
     remedy: str
 
 
-def _advice(code: str, names: tuple[Any, ...]) -> _Advice:
+def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advice:
     if code == "unnamed_columns":
         return _Advice("note", "")
     if code == "not_in_key":
@@ -206,9 +208,17 @@ def _advice(code: str, names: tuple[Any, ...]) -> _Advice:
     if code in ("suspect_items", "doubtful_items"):
         return _Advice("warning", f"If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
     they_are = "it is an item" if len(names) == 1 else "they are items"
-    families = families_of(names)
-    example = families[0].pattern if families else f"q*,{names[0]}"
+    example = ",".join(_patterns([*items, names[0]]))
     return _Advice("warning", f"If {they_are}, name all the items, as in `items={example!r}`.")
+
+
+def _patterns(names: Sequence[Any]) -> list[str]:
+    """Patterns that mean these columns, for an example: the first families of names, and the first other columns."""
+    families = families_of(names)
+    in_families = {place for family in families for place in family.columns}
+    others = [str(name) for place, name in enumerate(names) if place not in in_families]
+    patterns = [family.pattern for family in families[:PATTERNS]]
+    return patterns + others[: max(1, PATTERNS - len(patterns))]
 
 
 def _held_in_words(held: Mapping[Any, str]) -> str:
@@ -379,7 +389,8 @@ def _by_names_and_values(
             sums = _sums(table, columns)
         columns = [k for k in columns if k not in sums]
         if len(columns) >= FEWEST_ALIKE:
-            unlike = unlike_the_others({k: values[k] for k in columns}, attributes.suspected)
+            values_of_columns = {k: values[k] for k in columns}
+            unlike = unlike_the_others(values_of_columns, attributes.suspected, _numbered_alike(table, columns))
             if table.value_labels:
                 other_labels = columns_with_other_labels(table, columns)
     left_out = unlike.left_out | other_labels
@@ -392,6 +403,14 @@ def _by_names_and_values(
         "doubtful_items": {k: what for k, what in unlike.doubtful.items() if k in items},
     }
     return ChosenColumns(sorted(items), others, unlike.usual)
+
+
+def _numbered_alike(table: Table, columns: Sequence[int]) -> set[int]:
+    """Columns that belong to a family of names which most columns are of."""
+    for family in families_of([table.columns[k] for k in columns]):
+        if 2 * len(family.columns) > len(columns):
+            return {columns[place] for place in family.columns}
+    return set()
 
 
 def _sums(table: Table, columns: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ of a column that has stray values only: a code for a missing answer or a typing 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -107,9 +107,11 @@ class ColumnValues:
         return f"the codes {range_in_words(sorted(self.codes))}"
 
 
-def unlike_the_others(values: Mapping[int, Counter[str]], suspected: Sequence[int]) -> Unlike:
+def unlike_the_others(
+    values: Mapping[int, Counter[str]], suspected: Sequence[int], numbered: Collection[int] = ()
+) -> Unlike:
     """Columns whose values are unlike those of most. A column that is `suspected` for its name has no value that the
-    others do not have."""
+    others do not have; one that is `numbered` as most columns are is likely an item of which nobody used a category."""
     enough = max(FEWEST_ALIKE, MOST * len(values))
     if set().union(*values.values()) <= RIGHT_WRONG:  # as it mostly is
         n_filled = sum(map(bool, values.values()))
@@ -125,9 +127,11 @@ def unlike_the_others(values: Mapping[int, Counter[str]], suspected: Sequence[in
     for k, column in columns.items():
         if not column.codes:
             continue
-        if family.excludes(column.codes) or (k in suspected and family.share_outside(column.codes)):
+        lacks_lowest = k in numbered and family.lacks_lowest(column.codes)
+        excluded = family.excludes(column.codes) and not lacks_lowest
+        if excluded or (k in suspected and family.share_outside(column.codes)):
             left_out[k] = str(column)
-        elif family.doubts(column.codes):
+        elif lacks_lowest or family.doubts(column.codes):
             doubtful[k] = str(column)
     return Unlike(left_out, doubtful, range_in_words(family.codes))
 
@@ -201,6 +205,10 @@ class _Family:
         has_gap = max(codes) - self.high > n_above  # 14 follows 2 with a gap, 3 and 4 without
         unlike = len(codes) > FEW_VALUES or self.low > 0 or min(codes) != self.low or has_gap
         return unlike and self.share_outside(codes) >= STRAY
+
+    def lacks_lowest(self, codes: Mapping[float, int]) -> bool:
+        """1 and 2, where the others have 0 to 2 or more: sex, or an item of which nobody used the lowest category."""
+        return self._has_codes_from_1(codes) and not self.share_outside(codes)
 
     def doubts(self, codes: Mapping[float, int]) -> bool:
         """Whether a column of the family may be none: further categories, or two where the others have several."""

@@ -303,3 +303,18 @@ def test_the_others_are_those_that_are_not_named(tmp_path):
     (note,) = [one for one in read(path, ordered=True).notes if "others hold" in one.sentence]
     assert note.items == ("q6",)
     assert "the 5 others hold" in note.sentence
+
+
+def test_an_item_of_which_nobody_used_the_lowest_category_is_an_item():
+    """Its number stands in the row of the others (Wright & Masters' liking for science has such an item); a column of
+    the same codes with another name may be sex, and is left out."""
+    rng = np.random.default_rng(2)
+    names = [f"i{k}" for k in range(1, 11)]
+    table = pl.DataFrame({name: rng.integers(0, 3, 80).tolist() for name in names})
+    codes = pl.Series(rng.integers(1, 3, 80).tolist())
+    numbered = read(table.with_columns(i7=codes))
+    assert numbered.items.tolist() == names
+    assert "'i7' holds the codes 1 and 2" in notes(numbered)["doubtful_items"].sentence
+    other = read(table.with_columns(eyes=codes))
+    assert other.items.tolist() == names
+    assert "items='i*,eyes'" in notes(other)["unlike_columns"].remedy
