@@ -439,3 +439,12 @@ def test_the_class_of_dif_stands_beside_the_item():
 )
 def test_what_a_reliability_is_enough_for(reliability, said):
     assert overview.good_enough(reliability) == said
+
+
+def test_an_anchor_has_no_standard_error():
+    """It is given, not estimated: an error of 0.000 would say that it is known exactly."""
+    study = analysis(si.AnchoredRasch({"item1": -1.2, "item3": 1.2}), si.datasets.load_lsat())
+    table = next(one for one in item_table(ReportData.of(study, study.parts())).content if isinstance(one, DataTable))
+    anchored = np.isin(table.values["item"], ["item1", "item3"])
+    np.testing.assert_array_equal(np.isnan(table.values["se"]), anchored)
+    assert "0.000" not in study.summary()
