@@ -14,7 +14,7 @@ from spectral_irt.calibration import Calibration
 # others, or are not kept in a bank.
 BY_HAND = {"labels", "layout", "codes", "codes_high", "category_n", "matrix", "blocks", "location_se"}
 COMPUTED = {"difficulty", "known", "measured", "anchored", "se"}
-NOT_KEPT = {"threshold_covariance", "threshold_information", "threshold_score", "scale_of_item"}
+NOT_KEPT = {"threshold_covariance", "threshold_information", "threshold_score", "without_prior", "scale_of_item"}
 
 
 def test_no_array_is_forgotten():
