@@ -208,7 +208,9 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
     if code in ("suspect_items", "doubtful_items"):
         return _Advice("warning", f"If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
     they_are = "it is an item" if len(names) == 1 else "they are items"
-    example = ",".join(_patterns([*items, names[0]]))
+    families = families_of(names)
+    first = families[0].names if families else names[:1]
+    example = ",".join(_patterns([*items, *first]))
     return _Advice("warning", f"If {they_are}, name all the items, as in `items={example!r}`.")
 
 

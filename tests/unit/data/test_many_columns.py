@@ -93,7 +93,7 @@ def test_no_real_item_is_named_to_be_left_out():
     assert notes(found)["column_families"].severity == "warning"
     left = notes(found)["unlike_columns"]
     assert "'RT_01' to 'RT_08' hold fractions" in left.sentence
-    assert "items='RT_*'" in left.remedy
+    assert "items='PrePANAS_*,Att_*,RT_*'" in left.remedy
     assert "Education123" in notes(found)["attribute_columns"].items
     many = columns(named("PANAS_#", 12), ratings(12, 0, 1)) | columns(named("EPIA_#", 12), ratings(12, 30, 111))
     said = complaint(pl.DataFrame(many))
