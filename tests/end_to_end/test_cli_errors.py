@@ -170,7 +170,7 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit good.csv --set nu=1e308 --chain-weights pairs", "is 1e+308; it can be", "a number from 1e-06 to 1e+09"),
     # Packed files and budgets of memory.
     ("fit good.csv --memory lots", "--memory is 'lots'; it is a size such as 500MB"),
-    ("fit good.csv --memory 100MB", "need at least 151 MB"),
+    ("fit good.csv --memory 100MB", "need at least 126 MB"),
     ("check good.csv --spill nowhere", "--spill is 'nowhere', which is not a folder"),
     ("pack good.csv -o good.csv", "a packed file ends in .packed"),
     ("fit cut.packed", "cut.packed is too short to be a packed file"),

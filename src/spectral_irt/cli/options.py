@@ -260,6 +260,7 @@ class Reading:
         be it those of a single person. `how` are options of `read` that are not about the files."""
         from spectral_irt.data.design import check_usable
         from spectral_irt.engine import set_memory
+        from spectral_irt.estimators.base import work_kind
         from spectral_irt.reading import read
 
         if known and self.largest_component:
@@ -283,6 +284,7 @@ class Reading:
             persons=responses.n_persons,
             items=responses.n_items,
             answers=responses.n_responses,
+            kind=work_kind(responses),
             threads=1,
             fit=False,
             noun=noun,

@@ -37,13 +37,20 @@ Kernel = Callable[..., Any]
 Each = Sequence[Sequence[Any]]  # sequences with one entry for every part
 Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by address, size and kind of those in memory
 
-PROGRAM = 150 * 10**6  # bytes that Python and the libraries take before there are any data
-WORK = 250  # bytes for each answer of a block that a thread's temporary arrays take
+# Bytes that a fit and its analysis take at their peak, as benchmarks/memory.py has measured them: it prints the limit
+# that follows from these numbers beside the peak, which is never above it, and never below two thirds of it.
+PROGRAM = 125 * 10**6  # Python and the libraries, before there are any data and after
+PERSON, ITEM = 600, 500  # the tables of persons and items, and what is made of them when they are written
 BLOCK = 500_000  # answers of a block
-SQUARE = 70  # bytes for each pair of items: a fit holds up to nine matrices at a time
+KEPT = 64  # for each answer of one block: what small data are prepared to stays in memory under any limit
+# A thread's temporary arrays, for each answer of a block. Of answers in categories they grow with the length of
+# records, up to where sums over scores give way to series.
+WORK, WORK_OF_ANSWER, LONG_RECORD = 45, 2.5, 120
+RATING = 130  # the same for ratings, whose fit is judged level by level
+SQUARE = 70  # for each pair of items: a fit holds up to nine matrices at a time
 DENSE_ITEMS = 5_000  # above which it holds none
-DRAWS = 8_000  # bytes for each item then, for the standard errors
-COMBINATION = 2_000  # bytes for each combination of an item and a rater, for sums of their thresholds in pairs
+DRAWS = 8_000  # for each item then, for the standard errors
+COMBINATION = 2_000  # for each combination of an item and a rater, for sums of their thresholds in pairs
 SMALL = 1 << 16  # bytes of an array that is not worth counting
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
@@ -198,6 +205,53 @@ def _lines(path: str) -> list[str]:
         return []
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkSize:
+    """How large a fit or an analysis is.
+
+    `items` may be thresholds or combinations with raters (`noun`: what users call them), `parameters` are those of a
+    design. `kind` is "binary", "ordered" or "ratings". `fit`: whether difficulties are estimated.
+    """
+
+    persons: int
+    items: int
+    threads: int
+    answers: int
+    kind: str = "binary"
+    parameters: int | None = None
+    combinations: int = 0
+    fit: bool = True
+    noun: str = "items"
+
+    @property
+    def in_a_block(self) -> int:
+        return min(self.answers, BLOCK)
+
+    @property
+    def work(self) -> int:
+        """Bytes of temporary arrays: of as many blocks as are worked on at a time."""
+        if self.kind == "ratings":
+            of_answer = float(RATING)
+        elif self.kind == "ordered":
+            length = min(self.answers / max(self.persons, 1), LONG_RECORD)
+            of_answer = max(WORK_OF_ANSWER * length, WORK)
+        else:
+            of_answer = float(WORK)
+        at_a_time = min(self.threads, -(-self.answers // BLOCK))
+        return int(at_a_time * of_answer * self.in_a_block)
+
+    def needed(self, *, matrices: bool) -> int:
+        """Bytes without which nothing can be done: program, tables, what is kept of a block, and the larger of work on
+        blocks and on `matrices` of items by items, which there are up to `DENSE_ITEMS`. Ratings have both at a time."""
+        size = self.items if self.parameters is None else self.parameters
+        tables = PROGRAM + PERSON * self.persons + ITEM * self.items + COMBINATION * self.combinations
+        of_items = DRAWS * size if self.fit else 0
+        if self.fit and matrices and size <= DENSE_ITEMS:
+            of_items = SQUARE * size**2
+        work = self.work + of_items if self.kind == "ratings" else max(self.work, of_items)
+        return tables + KEPT * self.in_a_block + work
+
+
 class Budget:
     """So many bytes in all, and a folder for what goes beyond them; see `set_memory`."""
 
@@ -206,44 +260,26 @@ class Budget:
         self.total = in_bytes(memory, "memory") if memory is not None else int(FREE * free_memory())
         self.spill = Spill(spill)
         self.used = 0
-        self.room = max(self.total - PROGRAM - WORK * BLOCK, 0)  # that is not reserved
+        self.room = max(self.total - PROGRAM - 2 * WORK * BLOCK, 0)  # that is not reserved
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: set[int] = set()  # the arrays whose memory is counted, by their id
 
-    def reserve(
-        self,
-        *,
-        persons: int,
-        items: int,
-        threads: int,
-        answers: int,
-        parameters: int | None = None,
-        combinations: int = 0,
-        fit: bool = True,
-        matrices_certain: bool = True,
-        noun: str = "items",
-    ) -> None:
-        """Set aside the bytes without which nothing can be done: program, tables, and the larger of work on blocks and
-        matrices; an error if that is more than there is. `noun`: what users call the items, which may be thresholds or
-        combinations with raters. `matrices_certain`: False where only the work itself shows whether matrices of items
-        by items are needed. They are then set aside if they fit; if not, whoever comes to need them reserves again."""
-        work = threads * WORK * min(answers, BLOCK)
-        size = items if parameters is None else parameters
-        tables = PROGRAM + 250 * persons + 500 * items + COMBINATION * combinations
-        without_matrices = tables + max(work, DRAWS * size if fit else 0)
-        needed = without_matrices
-        if fit and size <= DENSE_ITEMS:
-            with_matrices = tables + max(work, SQUARE * size**2)
-            if matrices_certain or with_matrices <= self.total:
-                needed = with_matrices
+    def reserve(self, *, matrices_certain: bool = True, **size: Any) -> None:
+        """Set aside the bytes without which work of this size (`WorkSize`) cannot be done; an error if that is more
+        than there is. `matrices_certain`: False where only the work itself shows whether matrices of items by items
+        are needed. They are then set aside if they fit; if not, whoever comes to need them reserves again."""
+        work = WorkSize(**size)
+        needed = work.needed(matrices=True)
+        if not matrices_certain and needed > self.total:
+            needed = work.needed(matrices=False)
         if self.explicit and needed > self.total:
-            fewer = "" if threads == 1 else ", or take fewer `threads`"
+            fewer = "" if work.threads == 1 else ", or take fewer `threads`"
             raise OptionError(
-                f"`memory` is {size_text(self.total)}, and {persons:,} people and {items:,} {noun} with "
-                f"{count(threads, 'thread')} need at least {size_text(needed)}, whatever is kept "
+                f"`memory` is {size_text(self.total)}, and {work.persons:,} people and {work.items:,} {work.noun} with "
+                f"{count(work.threads, 'thread')} need at least {size_text(needed)}, whatever is kept "
                 f"on disk. Allow that much{fewer}."
             )
-        self.room = max(self.total - needed, 0)
+        self.room = max(self.total - needed + KEPT * work.in_a_block, 0)
 
     def keep(self, part: Any, share: float = 1.0, moved: Moved | None = None) -> Any:
         """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.

@@ -198,6 +198,13 @@ def have_disorder(items: Labels) -> str:
     return f"{count(len(items), 'item')} {have} a threshold below the one before it: {listed(items)}"
 
 
+def work_kind(responses: Responses) -> str:
+    """What `engine.WorkSize` calls these responses: the temporary arrays of each kind have sizes of their own."""
+    if responses.facets is not None:
+        return "ratings"
+    return "binary" if responses.thresholds.binary else "ordered"
+
+
 def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
     """Set memory aside for a fit of these responses; an error if there is not enough."""
     layout = responses.thresholds
@@ -205,7 +212,8 @@ def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
     responses.engine.reserve(
         persons=responses.n_persons,
         items=layout.n_entries,
-        answers=responses.entries.n_responses,
+        answers=responses.n_responses,
+        kind=work_kind(responses),
         parameters=layout.n_entries if facets is None else facets.n_parameters(layout.widest),
         combinations=0 if facets is None else responses.n_items,
         matrices_certain=matrices_certain,

@@ -124,6 +124,53 @@ def test_a_budget_too_small_says_what_is_needed(monkeypatch):
         si.SpectralPartialCredit().fit(si.simulate.partial_credit(30, 5, categories=4, seed=1).responses)
 
 
+@pytest.mark.parametrize(
+    ("size", "peak"),
+    [  # megabytes, measured by benchmarks/memory.py on two threads
+        ({"persons": 4_000, "items": 100, "answers": 400_000}, 156),
+        ({"persons": 40_000, "items": 2_000, "answers": 1_975_000}, 169),
+        ({"persons": 100_000, "items": 5_000, "answers": 4_975_000}, 215),
+        ({"persons": 60_000, "items": 2_000, "answers": 5_850_000}, 223),
+        ({"persons": 200_000, "items": 500, "answers": 9_525_000}, 295),
+        ({"persons": 50_000, "items": 80, "answers": 1_000_000, "kind": "ordered"}, 201),
+        ({"persons": 40_000, "items": 800, "answers": 1_790_000, "kind": "ordered"}, 247),
+        ({"persons": 250_000, "items": 400, "answers": 4_560_000, "kind": "ordered"}, 316),
+        ({"persons": 100_000, "items": 2_000, "answers": 9_070_000, "kind": "ordered"}, 419),
+        (
+            {
+                "persons": 100_000,
+                "items": 10_000,
+                "answers": 1_000_000,
+                "kind": "ratings",
+                "parameters": 520,
+                "combinations": 2_500,
+            },
+            359,
+        ),
+    ],
+)
+def test_limits_are_above_measured_peaks_and_at_most_half_as_much_again(size, peak):
+    many_items = size.get("kind") is None and size["items"] > 1_000  # where "auto" may form no matrix
+    needed = memory.WorkSize(threads=2, **size).needed(matrices=not many_items)
+    assert peak <= needed / 1e6 <= 1.5 * peak
+    small = Budget(needed - 1)
+    with pytest.raises(OptionError, match="need at least"):
+        small.reserve(threads=2, matrices_certain=not many_items, **size)
+    enough = Budget(needed)
+    enough.reserve(threads=2, matrices_certain=not many_items, **size)
+    assert enough.room == memory.KEPT * min(size["answers"], memory.BLOCK)  # of one block, which was reckoned
+
+
+def test_temporary_arrays_are_those_of_the_blocks_at_work():
+    def work(answers, threads=4, **more):
+        return memory.WorkSize(persons=answers // 20, items=50, answers=answers, threads=threads, **more).work
+
+    assert work(memory.BLOCK) == work(memory.BLOCK, threads=1)  # one block, whatever the number of threads
+    assert work(2 * memory.BLOCK) == 2 * work(memory.BLOCK)
+    assert work(20 * memory.BLOCK) == 4 * work(memory.BLOCK)
+    assert work(20 * memory.BLOCK, kind="ordered") > work(20 * memory.BLOCK)
+
+
 def test_matrices_that_may_not_be_needed_refuse_nobody():
     many = {"persons": 100_000, "items": 5_000, "threads": 2, "answers": 5_000_000}
     with pytest.raises(OptionError, match="need at least 2 GB"):

@@ -44,8 +44,8 @@ from spectral_irt.tables import Columns
 Complex = NDArray[np.complex128]
 INFIT, OUTFIT, SLOPE = 0, 1, 2  # rows of arrays with one for each function of a rating
 FUNCTIONS = 3
-POINT_CELLS = 1_000_000  # numbers at a time at the points of the circle: 16 MB
-PAIR_WORK = 2_000_000  # thresholds met, over all patterns of people: up to here pairs take a few seconds
+POINT_CELLS = 200_000  # numbers at a time at the points of the circle: 3 MB, and thirty times that in sparse matrices
+PAIR_WORK = 400_000  # thresholds met, over all patterns of people: up to here pairs take a few seconds
 ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off: less is rounding
 
 
