@@ -10,7 +10,12 @@ import pytest
 import spectral_irt as si
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.inference.fit.mean_squares import conditional_statistics
+from spectral_irt.inference.fit.mean_squares import (
+    SumsGivenScore,
+    _used_by_rating_scales,
+    _used_by_thresholds,
+    conditional_statistics,
+)
 
 
 def draw(seed: list[int], n_persons: int, locations: Floats, offsets: list[float], wide: int = -1) -> Floats:
@@ -134,3 +139,45 @@ def test_bootstrap_estimates_the_offsets_in_common() -> None:
     width = (table["infit_conditional_high"] - table["infit_conditional_low"]).to_numpy()
     # The middle 95% of replicates, against the standard error that is computed: free thresholds make it narrower.
     np.testing.assert_allclose(width / (2 * 1.96), study._conditional()["infit_se"], rtol=0.35)
+
+
+@pytest.mark.parametrize("scale", [[0, 0, 0, 0, 0], [0, 1, 0, 1, 1]], ids=["one scale", "two scales"])
+def test_what_locations_and_offsets_take_off_is_the_projection_on_their_design(scale: list[int]) -> None:
+    """r' A (A' S A)^+ A' d and r' A (A' S A)^+ A' r, r that of one item and S of all, with a column for each location
+    and each offset of a scale."""
+    rng = np.random.default_rng(3)
+    n, k = 5, 3
+    scale_of_item = np.array(scale)
+    roots = rng.normal(size=(n, k, 6))
+    between = roots @ roots.transpose(0, 2, 1)
+    off, r_infit, r_outfit = rng.normal(size=(3, n, k))
+    nothing = np.zeros(n)
+    sums = SumsGivenScore(*[nothing] * 6, off=off, r_infit=r_infit, r_outfit=r_outfit, between=between)
+    design = np.zeros((n, k, n + 2 * k))
+    for item in range(n):
+        design[item, :, item] = 1
+        for level in range(k):
+            design[item, level, n + k * scale_of_item[item] + level] = 1
+    A = design.reshape(n * k, -1)
+    S = np.zeros((n * k, n * k))
+    for item in range(n):
+        own = slice(k * item, k * item + k)
+        S[own, own] = between[item]
+    projection = A @ np.linalg.pinv(A.T @ S @ A, rcond=1e-10, hermitian=True) @ A.T
+    used = _used_by_rating_scales(sums, scale_of_item)
+    free = _used_by_thresholds(sums)
+    for item in range(n):
+        for r, taken, variance in (
+            (r_infit, used.infit, used.infit_variance),
+            (r_outfit, used.outfit, used.outfit_variance),
+        ):
+            alone = np.zeros((n, k))
+            alone[item] = r[item]
+            alone = alone.ravel()
+            assert taken[item] == pytest.approx(alone @ projection @ off.ravel())
+            assert variance[item] == pytest.approx(alone @ projection @ alone)
+        inverse = np.linalg.inv(between[item])
+        assert free.infit[item] == pytest.approx(r_infit[item] @ inverse @ off[item])
+        assert free.outfit_variance[item] == pytest.approx(r_outfit[item] @ inverse @ r_outfit[item])
+        assert free.outfit[item] == pytest.approx(r_outfit[item] @ inverse @ off[item])
+        assert free.infit_variance[item] == pytest.approx(r_infit[item] @ inverse @ r_infit[item])
