@@ -10,7 +10,7 @@ from spectral_irt.report.blocks import Picture
 def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sections get an empty picture with the right words."""
 
-    def undrawn(display: Any, alt: str, caption: str = "") -> Picture:
+    def undrawn(display: Any, alt: str, caption: str = "", narrow: Any = None) -> Picture:
         return Picture("data:,", alt=alt, width=1, height=1, caption=caption)
 
     for module in ("items", "people", "fit", "facets"):

@@ -495,6 +495,7 @@ class FitJob:
             files = [results.output.name]
         more: dict[str, Any] = {"population_by": method.population_by, "clustered_by": method.clustered_by}
         more |= {"weight": method.survey_weight, "anchors": results.anchors, "free": results.free or None}
+        more["form"] = results.form
         said = {**self.reading.given(self.files), "facets": method.facet, "people": self._columns()}
         if "wrong" in self.reading.blanks.values() and results.form is not None and results.group_file is None:
             said["form"] = results.form

@@ -33,6 +33,7 @@ POINTS = 201  # of a curve
 LEGEND_HEIGHT = 0.2  # inches of a legend that stands for all small pictures
 IN_A_SHEET = 24  # letters of a name over a small picture
 SHEET = 30  # curves on a sheet
+IN_A_LEGEND = 60  # letters of all names in the legend of a sheet
 NAMED = 12  # category curves in the legend; of more, so many at equal distances
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))  # so that neighbors differ without color too
 HALVINGS = 60  # of a stretch of some tens of logits: to the last digit
@@ -122,6 +123,8 @@ class CategoryCurves(Display):
     thresholds: Floats
     codes: Floats  # what stood in the data for each category
     names: Sequence[str] = ()  # how the codes are shown
+    palette: Floats | None = None  # codes of all items of a sheet, each with a color of its own
+    in_legend: bool = False  # whether the legend of a sheet has the names: all items have the same, and they are short
 
     @property
     def span(self) -> tuple[float, float]:
@@ -156,15 +159,17 @@ class CategoryCurves(Display):
 
         at = np.linspace(*(span or self.span), POINTS)
         x, p = self.scale.measure(at), probabilities(self.thresholds, at)
-        size = p.shape[1]
+        palette = self.codes if self.palette is None else self.palette
+        size = len(palette)
         colors = colormaps["viridis"](np.linspace(0, 0.65, size))  # from low to high; yellow is too pale on white
         named = {0, *np.linspace(0, size - 1, min(size, NAMED)).round().astype(int).tolist()}
         names = [f"{code:g}" for code in self.codes]
-        if not small:  # a sheet has one legend for all items, of codes alone
-            names = [shown(name, 28) for name in self.names or names]
-        for k, name in enumerate(names):
-            look: dict[str, Any] = {"linestyle": LINES[k % len(LINES)], "linewidth": 1.0 if small else 1.8}
-            ax.plot(x, p[:, k], color=colors[k], label=name if k in named else None, **look)
+        if self.names and (self.in_legend or not small):
+            names = [shown(name, 28) for name in self.names]
+        for k, (code, name) in enumerate(zip(self.codes.tolist(), names, strict=True)):
+            place = int(np.searchsorted(palette, code))
+            look: dict[str, Any] = {"linestyle": LINES[place % len(LINES)], "linewidth": 1.0 if small else 1.8}
+            ax.plot(x, p[:, k], color=colors[place], label=name if place in named else None, **look)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
@@ -234,15 +239,25 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
 def category_curves(study: Analysis, items: Sequence[Any]) -> list[CategoryCurves]:
     """The category curves of these items."""
     calibration = study.calibration.own_items
+    place = items_with_curves(calibration, items).tolist()
+    codes = [calibration.codes[k, : calibration.layout.max_score[k] + 1] for k in place]
+    names = [
+        study.responses.answer_names(calibration.labels[k], own.tolist()) for k, own in zip(place, codes, strict=True)
+    ]
+    palette = np.unique(np.concatenate(codes))
+    every_name = {name for of_item in names for name in of_item}
+    in_legend = len(every_name) == len(palette) and sum(map(len, every_name)) <= IN_A_LEGEND
     return [
         CategoryCurves.about(
             study,
             label=calibration.labels[k],
             thresholds=calibration.thresholds_of(np.array([k]))[1],
-            codes=(codes := calibration.codes[k, : calibration.layout.max_score[k] + 1]),
-            names=study.responses.answer_names(calibration.labels[k], codes.tolist()),
+            codes=own,
+            names=of_item,
+            palette=palette,
+            in_legend=in_legend,
         )
-        for k in items_with_curves(calibration, items).tolist()
+        for k, own, of_item in zip(place, codes, names, strict=True)
     ]
 
 
@@ -296,14 +311,17 @@ def sheet_of(every: Sequence[Any], title: str, x: str, y: str, *, names: float =
     for ax, curve, name in zip(grid, every, named, strict=False):
         curve.draw(ax, small=True, span=(min(lows), max(highs)))
         ax.set_title(name, loc="left", fontsize=7.5, **as_is())
-    lines = [ax.get_legend_handles_labels() for ax in grid[: len(every)]]
+    handles: dict[str, Any] = {}
+    for ax in sorted(grid[: len(every)], key=lambda ax: -len(ax.lines)):  # the item with all categories gives the order
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
     above = 0.55
-    if lines[0][1] and all(labels == lines[0][1] for _, labels in lines):
+    if handles and len(handles) <= NAMED:
         above += LEGEND_HEIGHT
         high += LEGEND_HEIGHT
         figure.set_size_inches(wide, high)
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 1 - 0.28 / high), "ncols": len(lines[0][1])}
-        figure.legend(*lines[0], fontsize=6.5, frameon=False, **place)
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 1 - 0.28 / high), "ncols": len(handles)}
+        figure.legend(handles.values(), handles.keys(), fontsize=6.5, frameon=False, **place)
     edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - above / high}
     figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     for ax in grid[len(every) :]:

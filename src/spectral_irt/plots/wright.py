@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from spectral_irt.plots.style import (
     ability_edges,
     dress,
     finite_range,
+    new_axes,
     note,
     room_for,
     root_of,
@@ -44,6 +45,11 @@ LETTER_INCHES = 0.068  # of a letter of a label
 PEOPLE_INCHES = 2.4  # of the longest bar of people
 SIDE = 0.1  # room for the marks of means, of the longest bar
 MARGIN = 1.5  # inches for the title, the axes and the note
+PHONE = 3.7  # inches of the narrowest screen, 390 pixels, without its margins
+PHONE_SIDE = 0.75  # of these for the axis and its numbers
+FEWEST_SHOWN = 8  # letters of a column of labels, however narrow the picture
+STRETCHES = (1.0, 1.4, 2.0, 2.8)  # times the height, until all labels have room on a narrow screen
+PHONE_OUTER = 0.02  # as OUTER: people farther out are in the bars at the ends
 OUTER = 0.0005  # share of people beyond each end of the scale that is drawn, unless items are there
 
 
@@ -61,6 +67,8 @@ class WrightMap(Display):
     left_out: int = 0
     what: str = "item"
     facets: Mapping[str, tuple[Labels, Floats]] = field(default_factory=dict)  # labels and severities
+    stretch: float = 1.0  # times the usual height
+    outer: float = OUTER
 
     @classmethod
     def of(cls, study: Analysis, *, thresholds: bool = True) -> WrightMap:
@@ -96,7 +104,7 @@ class WrightMap(Display):
 
     def edges(self) -> Floats:
         """Limits of the bins, in logits: all items and raters and all but a few people are within."""
-        low, high = np.quantile(self.ability, [OUTER, 1 - OUTER])
+        low, high = np.quantile(self.ability, [self.outer, 1 - self.outer])
         others = np.concatenate([values for _, values in self.beside.values()])
         ends = np.array([min(low, others.min()), max(high, others.max())])
         return ability_edges(self.ability, *finite_range(ends, margin=0.02))
@@ -127,12 +135,42 @@ class WrightMap(Display):
     @property
     def _height(self) -> float:
         """Inches of a figure of its own."""
-        return 6.4 + 1.6 * min(len(self.labels) / ROWS, 1)
+        return (6.4 + 1.6 * min(len(self.labels) / ROWS, 1)) * self.stretch
 
     @property
     def _rows(self) -> int:
         """Lines of text that fit one below the other in a figure of its own, beside its title, axis and note."""
         return int((self._height - MARGIN) * 72 / LINE)
+
+    def on_a_phone(self) -> Axes:
+        """The picture for a narrow screen: labels at their heights, with fewer on a line of a taller picture."""
+        taller = self
+        for stretch in STRETCHES:
+            taller = replace(self, stretch=stretch, outer=PHONE_OUTER)
+            if all(lines.all_named for lines in taller._every_line(taller._rows, PHONE - PHONE_SIDE)):
+                break
+        return taller.plot(new_axes(PHONE, taller._height))
+
+    def _every_line(self, rows: int, inches: float) -> list[LabelLines]:
+        """The lines of labels of each column beside the people, in axes of this width: a column that needs less than
+        its share leaves the rest to the others."""
+        columns = list(self.beside.values())
+        rest = int((inches - (1 + 2 * SIDE) * self._people_inches(inches)) / LETTER_INCHES)
+        edges = self.edges()
+        limits = (float(edges[0]), float(edges[-1]))
+        needed = [LabelLines.of(*column, limits, rows).width for column in columns]
+        lines: dict[int, LabelLines] = {}
+        for k in np.argsort(needed, kind="stable").tolist():
+            share = int(np.clip(rest // (len(columns) - len(lines)), FEWEST_SHOWN, MOST_LETTERS))
+            labels, values = columns[k]
+            lines[k] = self._lines(labels, values, rows, share)
+            rest -= lines[k].width
+        return [lines[k] for k in range(len(columns))]
+
+    def _people_inches(self, inches: float) -> float:
+        """The longest bar of people in axes of this width: less where raters stand beside the items."""
+        share = 0.4 if len(self.beside) == 1 else 0.25 / (len(self.beside) - 0.5)
+        return min(PEOPLE_INCHES, share * inches)
 
     def size(self) -> tuple[float, float]:
         lines = [self._lines(labels, values, self._rows, MOST_LETTERS) for labels, values in self.beside.values()]
@@ -151,18 +189,16 @@ class WrightMap(Display):
         columns = self.beside
         root_of(ax).draw_without_rendering()  # now the axes are as large as they will be
         inches = ax.get_window_extent().width / root_of(ax).dpi
-        people_inches = min(PEOPLE_INCHES, 0.4 * inches)
-        most_letters = int((inches - (1 + 2 * SIDE) * people_inches) / len(columns) / LETTER_INCHES)
+        people_inches = self._people_inches(inches)
         rows = max(min(self._rows, room_for(ax) - 1), 1)
-        lines = [
-            self._lines(labels, values, rows, int(np.clip(most_letters, 8, MOST_LETTERS)))
-            for labels, values in columns.values()
-        ]
-        widths = [max(each.width, min(FEWEST_LETTERS, most_letters)) * LETTER_INCHES / people_inches for each in lines]
+        lines = self._every_line(rows, inches)
+        letters = int((inches - (1 + 2 * SIDE) * people_inches) / LETTER_INCHES)
+        spare = max(letters - sum(each.width for each in lines), 0) / len(lines)
+        widths = [(each.width + spare) * LETTER_INCHES / people_inches for each in lines]
         starts = np.cumsum([0.0, *widths])
         ax.set_xlim(-1 - SIDE, starts[-1] + SIDE)
         for (labels, values), line, left, width in zip(columns.values(), lines, starts[:-1], widths, strict=True):
-            self._column(ax, left, width, labels, values, line)
+            self._column(ax, left, width, labels, values, line, inch=1 / people_inches)
         self._mean_and_sd(ax, self.ability, -1 - SIDE / 2, BLUE)
         if not self.facets:
             self._mean_and_sd(ax, self.difficulty, starts[-1] + SIDE / 2, RED)
@@ -190,14 +226,16 @@ class WrightMap(Display):
         ends = np.unique(np.concatenate([order[:ENDS], order[-ENDS:]]))
         return LabelLines.of(labels[ends], values[ends], limits, rows, letters=letters)
 
-    def _column(self, ax: Axes, left: float, width: float, labels: Labels, values: Floats, lines: LabelLines) -> None:
+    def _column(
+        self, ax: Axes, left: float, width: float, labels: Labels, values: Floats, lines: LabelLines, *, inch: float
+    ) -> None:
         """Marks at their heights, with the labels in lines of text beside them: a label is at most half a line from its
-        mark. Where there is no room for all, bars, and the labels of the ends."""
+        mark. Where there is no room for all, bars, and the labels of the ends. `inch` is one on the axis."""
         ax.axvline(left, color=INK, linewidth=0.8)
         place = self.scale.measure(values)
-        text_start = left + 0.10
+        text_start = left + 0.24 * inch
         if lines.all_named:
-            ax.plot(np.full(len(place), left + 0.04), place, "D", color=RED, markersize=4, clip_on=False)
+            ax.plot(np.full(len(place), left + 0.1 * inch), place, "D", color=RED, markersize=4, clip_on=False)
         else:
             edges = np.sort(self.scale.measure(self.edges()))
             counts = np.histogram(np.clip(place, edges[0], edges[-1]), edges)[0]
@@ -250,7 +288,7 @@ class LabelLines(NamedTuple):
     @property
     def width(self) -> int:
         """Letters of the longest line."""
-        longest = max(map(len, self.text), default=0)
+        longest = max((len(text) - text.count(BETWEEN) for text in self.text), default=0)  # blanks are narrow
         return longest + 3 if self.all_named else 2 * longest + 3  # beside the marks, or in half of the column
 
 

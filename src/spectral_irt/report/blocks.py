@@ -6,10 +6,12 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
@@ -70,6 +72,7 @@ class Picture:
     width: int
     height: int
     caption: str = ""
+    narrow: Picture | None = None  # for a narrow screen
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class DataTable:
                 texts = [str(value) for value in values.tolist()]
                 one["values"] = texts
                 # Where text is shown, or written to a file, in another way than it is.
-                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := short(text)) != text}
+                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := in_words(values[k])) != text}
                 one["whole"] = {k: printable(texts[k]) for k in one["shown"]}
                 one["cells"] = {k: cell for k, text in enumerate(texts) if (cell := guarded(text)) != text}
             else:
@@ -146,12 +149,23 @@ class DataTable:
         open_columns = [column for column in self.columns if not column.closed]
         cells = [
             [
-                short(value) if column.digits is None else number(value, column.digits, p=column.p)
+                in_words(value) if column.digits is None else number(value, column.digits, p=column.p)
                 for value in self.values[column.name][:FIRST].tolist()
             ]
             for column in open_columns
         ]
         return [list(row) for row in zip(*cells, strict=True)]
+
+
+def in_words(value: Any) -> str:
+    """A cell of text as it is shown.
+
+    >>> in_words(True), in_words("q1")
+    ('yes', 'q1')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return short(value)
 
 
 def cut_short(table: DataTable, file: str) -> list[Any]:
@@ -220,9 +234,10 @@ class ReportData:
         return {**found, "item": positions(found["item"].tolist(), self.study.calibration.labels)}
 
 
-def picture(drawn: Display | Figure, alt: str, caption: str = "") -> Picture:
+def picture(drawn: Display | Figure, alt: str, caption: str = "", narrow: Callable[[], Any] | None = None) -> Picture:
     """A display, or a figure, as a picture of the page: SVG with its words as text, in an address of its own, so that
-    nothing in it can run. Its background is the page's: dark pages can show it too."""
+    nothing in it can run. Its background is the page's: dark pages can show it too. `narrow` draws
+    what stands for it on a narrow screen."""
     load_matplotlib()
     import matplotlib
 
@@ -236,7 +251,14 @@ def picture(drawn: Display | Figure, alt: str, caption: str = "") -> Picture:
     svg = small(buffer.getvalue())
     wide, high = (round(96 * inches) for inches in figure.get_size_inches())
     data = base64.b64encode(svg.encode()).decode("ascii")
-    return Picture(f"data:image/svg+xml;base64,{data}", alt=alt, width=wide, height=high, caption=caption)
+    return Picture(
+        address=f"data:image/svg+xml;base64,{data}",
+        alt=alt,
+        width=wide,
+        height=high,
+        caption=caption,
+        narrow=None if narrow is None else picture(narrow().figure, alt),
+    )
 
 
 def small(svg: str) -> str:

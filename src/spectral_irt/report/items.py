@@ -122,7 +122,8 @@ def wright(data: ReportData) -> Section:
     )
     head = ("Scale", "People", f"{display.what.capitalize()}s", f"Which {display.what}s", *display.facets)
     numbers = Table("The numbers of the picture", head, rows, folded=True)
-    return Section((Text(said), picture(display, alt), numbers))
+    drawn = picture(display, alt, narrow=display.on_a_phone)
+    return Section((Text(said), drawn, numbers))
 
 
 def item_table(data: ReportData) -> Section:

@@ -301,7 +301,7 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     fitted = [f"{name}={column!r}" for name, column in design.items() if column is not None]
     fitted += ["design='adaptive'"] if record.get("design") == "adaptive" else []
     ability = within(record, "persons", "ability")
-    asked = {"ability": None if ability == "wle" else ability, "trait": record.get("trait")}
+    asked = {"ability": None if ability == "wle" else ability, "trait": record.get("trait"), "form": said.get("form")}
     analysed = ["answers", *(f"{name}={value!r}" for name, value in asked.items() if value is not None)]
     study = f"fit.analyse({', '.join(analysed)})"
     if said.get("clustered_by") is not None:

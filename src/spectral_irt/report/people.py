@@ -143,8 +143,8 @@ def scores(data: ReportData) -> Section:
         forms = len(set(values["form"].tolist()))
         said = f"On {count(forms, 'form')} that people answered" if forms > 1 else "On the items that people answered"
         said += (
-            "; a percentile is the share of people with a lower score and half of those with the same, among people "
-            "who answered their whole form."
+            "; a percentile is the share of people with a lower score and half of those with the same, among the "
+            f"{_who_answered_all(data)} who answered {'their whole form' if forms > 1 else 'all of them'}."
         )
         if forms == 1:
             values = {name: column for name, column in values.items() if name != "form"}
@@ -176,6 +176,12 @@ def scores(data: ReportData) -> Section:
     if table.n_rows <= LONG:
         return Section((Text(said), table))
     return Section((Text(f"{said} The table is in the appendix."),), (table,))
+
+
+def _who_answered_all(data: ReportData) -> str:
+    """How many people answered their whole form, of all with answers: those whom the table counts."""
+    forms = data.study.forms()
+    return f"{forms.n_on_forms:,} of {count(forms.n_people, 'person')}"
 
 
 def _about_codes(values: Columns) -> str:

@@ -194,6 +194,8 @@ def test_columns_of_people_are_in_the_python(lsat):
         "fit = si.MarginalRasch().fit(answers, groups='grade', design='adaptive')",
         "study = fit.analyse(answers).clustered('class', 'grade')",
     )
+    record["input"] |= {"form": "booklet"}
+    assert python_lines(record)[-1] == "study = fit.analyse(answers, form='booklet').clustered('class', 'grade')"
     record["input"] |= {"reading": {}, "people": {"file": "place/people.csv", "columns": ["grade", "class"]}}
     assert python_lines(record)[1] == "answers = si.read('a.csv').with_people('people.csv', ['grade', 'class'])"
 
