@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 KEY = 1  # code of the right option, whatever its text: that is in the key
 OTHER = 255  # code of every wrong option beyond the first 253: answers in the people's own words
-BLANK_TEXT, KEY_TEXT, OTHER_TEXT = "(blank)", "(key)", "(other)"
+BLANK_TEXT = "(blank)"
+KEY_TEXT = "(key)"
+OTHER_TEXT = "(other)"
 MOST_SPELLINGS = 100_000  # different answers that are compared; people's own words may be without end
 
 

@@ -163,8 +163,8 @@ def _answered_by_form(block: Block, form: Ints, layout: Thresholds, n_forms: int
     """How many people with each label answered each item: items x labels."""
     rows = rows_of(block, layout)
     of_response = np.repeat(form, rows.counts)
-    known = of_response >= 0
-    place = rows.items[known].astype(np.int64) * n_forms + of_response[known]
+    is_known = of_response >= 0
+    place = rows.items[is_known].astype(np.int64) * n_forms + of_response[is_known]
     return np.bincount(place, minlength=layout.n_items * n_forms).reshape(layout.n_items, n_forms)
 
 

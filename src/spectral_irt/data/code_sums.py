@@ -40,8 +40,8 @@ class CodeSums(NamedTuple):
 def counted_from_zero(codes: Floats, max_score: Ints) -> bool:
     """Whether all categories of these items are coded 0, 1, ..., so that sums of codes are the scores."""
     categories = np.arange(codes.shape[1])
-    own = categories <= max_score[:, None]
-    return bool(np.all((codes == categories) | ~own))
+    is_category = categories <= max_score[:, None]
+    return bool(np.all((codes == categories) | ~is_category))
 
 
 def code_sums(codes: Floats, max_score: Ints, codes_high: Floats | None = None) -> CodeSums | None:
@@ -52,12 +52,12 @@ def code_sums(codes: Floats, max_score: Ints, codes_high: Floats | None = None) 
     CodeSums(low=array([2, 3, 4, 5, 8]), high=array([2, 3, 6, 7, 8]))
     """
     categories = np.arange(codes.shape[1])
-    own = categories <= max_score[:, None]
-    if not np.isfinite(codes[own]).all():
+    is_category = categories <= max_score[:, None]
+    if not np.isfinite(codes[is_category]).all():
         return None
     highest = codes if codes_high is None else codes_high
-    excess = np.where(own, codes - codes[:, :1] - categories, 0.0)
-    excess_high = np.where(own, highest - codes[:, :1] - categories, 0.0)
+    excess = np.where(is_category, codes - codes[:, :1] - categories, 0.0)
+    excess_high = np.where(is_category, highest - codes[:, :1] - categories, 0.0)
     low = np.zeros(1)
     high = np.zeros(1)
     for row, row_high, most in zip(excess, excess_high, max_score.tolist(), strict=True):

@@ -95,9 +95,9 @@ class Facets:
 
     def take(self, chosen: Ints) -> Facets:
         """Some of the virtual items, with the levels that are left."""
-        found = [np.unique(codes, return_inverse=True) for codes in self.codes[chosen].T]
-        levels = tuple(known[left] for known, (left, _) in zip(self.levels, found, strict=True))
-        return Facets(self.names, levels, np.stack([code for _, code in found], axis=1))
+        levels_and_codes = [np.unique(codes, return_inverse=True) for codes in self.codes[chosen].T]
+        levels = tuple(known[left] for known, (left, _) in zip(self.levels, levels_and_codes, strict=True))
+        return Facets(self.names, levels, np.stack([code for _, code in levels_and_codes], axis=1))
 
     def labels(self) -> NDArray[Any]:
         columns = [levels[codes] for levels, codes in zip(self.levels, self.codes.T, strict=True)]

@@ -57,12 +57,12 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
             at = ", ".join(f"{cut:g}" for cut in cuts)
             raise OptionError(f"the column {column!r} is to be cut at {at}, and holds {text!r}, which is no number.")
         return Grouping(list(values))
-    known = numbers[np.isfinite(numbers)]
+    finite = numbers[np.isfinite(numbers)]
     if cuts:
         return Grouping(_intervals(numbers, cuts))
-    if not _is_quantity(column, known):
+    if not _is_quantity(column, finite):
         return Grouping(list(values))
-    cut = _halving_cut(known)
+    cut = _halving_cut(finite)
     sentence = (
         f"The column {column!r} holds numbers; it was cut at its median into under {cut:g}, and {cut:g} and over."
     )

@@ -155,7 +155,8 @@ def _merged_codes(layout: Thresholds, new_category: Ints) -> tuple[Codes32, Code
     highest new category of each item."""
     max_score = new_category.max(axis=1)
     first = np.cumsum(max_score) - max_score
-    item, level = layout.item, layout.level
+    item = layout.item
+    level = layout.level
     passed = new_category[item, level]  # the new category of who passed this threshold last
     failed = new_category[item, level - 1]  # and of who failed it next
     right_code = np.where(passed > 0, first[item] + passed - 1, -1)

@@ -76,9 +76,9 @@ def one_spelling(values: pl.Series) -> pl.Series:
     if number.null_count() == len(number):
         return text
     plain = pl.col("number").is_finite() & (pl.col("number").abs() < EXACT)
-    whole = pl.col("number") == pl.col("number").floor()
+    is_whole = pl.col("number") == pl.col("number").floor()
     spelled = (
-        pl.when(plain & whole)
+        pl.when(plain & is_whole)
         .then(pl.col("number").cast(pl.Int64, strict=False).cast(pl.String))
         .when(plain)
         .then(pl.col("number").cast(pl.String))

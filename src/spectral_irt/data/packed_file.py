@@ -138,8 +138,8 @@ def open_responses(path: str | os.PathLike[str]) -> Responses:
             size = os.fstat(file.fileno()).st_size
             if size < HEAD.size:
                 raise _Damaged("is too short to be a packed file")
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return _opened(memoryview(whole), path.name)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _opened(memoryview(mapped), path.name)
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
     except _Damaged as error:
@@ -148,59 +148,62 @@ def open_responses(path: str | os.PathLike[str]) -> Responses:
 
 def mapped_blocks(path: str, modified: int, first: int, last: int) -> Shard:
     """Blocks of a packed file that another process has opened and checked; this one maps them itself."""
-    found = Path(path)
-    if found.stat().st_mtime_ns != modified:  # a worker that died may be the reason to map it again
-        raise ReadError(f"{found.name} changed after it was opened; start again when it is complete.")
-    with found.open("rb") as file:
-        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return Shard(list(_blocks(whole, _record(whole, found.name)["blocks"][first:last])))
+    file_path = Path(path)
+    if file_path.stat().st_mtime_ns != modified:  # a worker that died may be the reason to map it again
+        raise ReadError(f"{file_path.name} changed after it was opened; start again when it is complete.")
+    with file_path.open("rb") as file:
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return Shard(list(_blocks(mapped, _record(mapped, file_path.name)["blocks"][first:last])))
 
 
 def _opened(whole: memoryview, name: str) -> Responses:
     record = _record(whole, name)
     try:
         n_persons, n_items, n_responses = (int(count) for count in record["counts"])
-        persons, items = _labels(whole, record, "persons", n_persons), _labels(whole, record, "items", n_items)
+        persons = _labels(whole, record, "persons", n_persons)
+        items = _labels(whole, record, "items", n_items)
         blocks = tuple(_blocks(whole, record["blocks"]))
-        known = _thresholds(record, n_items)
-        known |= {"source": str(record.get("source", name)), "frame_kind": record.get("frame_kind")}
-        if known["frame_kind"] not in FRAME_KINDS:
+        about = _thresholds(record, n_items)
+        about |= {"source": str(record.get("source", name)), "frame_kind": record.get("frame_kind")}
+        if about["frame_kind"] not in FRAME_KINDS:
             raise _Damaged("was made of a kind of table that there is not")
         people, what = record.get("words", ("people", "items"))
-        known |= {"words": (str(people), str(what)), "notes": tuple(map(_note, record.get("notes", [])))}
-        known["raw"], columns = _raw(record.get("raw")), {}
+        about |= {"words": (str(people), str(what)), "notes": tuple(map(_note, record.get("notes", [])))}
+        about["raw"], columns = _raw(record.get("raw")), {}
         for column, values in record.get("people", {}).items():
             columns[column] = np.empty(n_persons, dtype=object)
             columns[column][:] = _values(values, column, LABEL | None)
-        known["people"] = People(persons, columns, known["source"]) if "people" in record else None
-        known["answer_labels"] = _answer_labels(record.get("answer_labels", []))  # none in files of before
+        about["people"] = People(persons, columns, about["source"]) if "people" in record else None
+        about["answer_labels"] = _answer_labels(record.get("answer_labels", []))  # none in files of before
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise _Damaged(f"has a record that makes no sense ({type(error).__name__}: {str(error)[:80]})") from None
-    there = [sum(block.n_persons for block in blocks), sum(block.n_responses for block in blocks)]
-    if there != [n_persons, n_responses]:
+    n_held = [sum(block.n_persons for block in blocks), sum(block.n_responses for block in blocks)]
+    if n_held != [n_persons, n_responses]:
         problem = f"says {n_persons:,} people and {n_responses:,} answers,"
-        raise _Damaged(f"{problem} and holds {there[0]:,} and {there[1]:,}")
-    found = Responses(blocks, items, persons, **known)
-    n_options = 0 if found.raw is None else len(found.raw.options)
+        raise _Damaged(f"{problem} and holds {n_held[0]:,} and {n_held[1]:,}")
+    responses = Responses(blocks, items, persons, **about)
+    n_options = 0 if responses.raw is None else len(responses.raw.options)
     each = (record["blocks"],)
-    for wrong in found.engine.map(_wrong_with, blocks, found.thresholds, n_options, each=each) if blocks else ():
+    for wrong in (
+        responses.engine.map(_wrong_with, blocks, responses.thresholds, n_options, each=each) if blocks else ()
+    ):
         if wrong:
             raise _Damaged(wrong)
-    return found
+    return responses
 
 
 def _record(whole: memoryview, name: str) -> dict[str, Any]:
-    magic, version, _, program, start, length, checksum, own = HEAD.unpack(whole[: HEAD.size])
+    magic, version, _, program, start, length, checksum, head_checksum = HEAD.unpack(whole[: HEAD.size])
     if magic != MAGIC:
         raise _Damaged("is not a packed file, or its writing never ended")
-    if own != zlib.crc32(whole[: HEAD.size - 4]):
+    if head_checksum != zlib.crc32(whole[: HEAD.size - 4]):
         raise _Damaged("is damaged: its head does not agree with its checksum")
     if version != VERSION:
-        made = program.rstrip(b"\0").decode("ascii", "replace")
+        version_of_program = program.rstrip(b"\0").decode("ascii", "replace")
         raise ReadError(
-            f"{name} was packed by spectral-irt {made}, in a format (version {version}) that is "
+            f"{name} was packed by spectral-irt {version_of_program}, in a format (version {version}) that is "
             f"{'newer' if version > VERSION else 'older'} than this program's ({__version__}, version {VERSION}). "
             "Install that version, or pack the answers again with this one."
         )
@@ -237,7 +240,9 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
     for name, place in places.items():
         if zlib.crc32(getattr(block, name)) != place[2]:
             return "is damaged: answers do not agree with their checksum"
-    indptr, split, items = block.indptr, block.split, block.items
+    indptr = block.indptr
+    split = block.split
+    items = block.items
     rises = len(indptr) == len(split) + 1 and indptr[0] == 0 and indptr[-1] == len(items)
     if not (rises and np.all(indptr[:-1] <= split) and np.all(split <= indptr[1:])):
         return "has people whose answers overlap"
@@ -255,7 +260,9 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
 def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
     """Whether nobody answered an item twice, and the answers make these entries again: passed the last, failed the
     next threshold."""
-    indptr, item, category = block.indptr, block.items, block.indptr[:0]
+    indptr = block.indptr
+    item = block.items
+    category = block.indptr[:0]
     if not thresholds.binary:
         indptr, item, category = answered_items(block, thresholds)
     cells = (np.ones(len(item), dtype=np.int8), item, indptr.astype(np.int32))
@@ -304,11 +311,11 @@ def _values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:
 
 def _answer_labels(kept: list[Any]) -> dict[Any, dict[float, str]]:
     """What the codes of each item mean."""
-    found: dict[Any, dict[float, str]] = {}
+    meanings: dict[Any, dict[float, str]] = {}
     for item, meaning in kept:
         _values([item], "items with labeled codes")
-        found[item] = {float(code): str(text) for code, text in meaning}
-    return found
+        meanings[item] = {float(code): str(text) for code, text in meaning}
+    return meanings
 
 
 def _note(kept: dict[str, Any]) -> Finding:

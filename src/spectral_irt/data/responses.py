@@ -211,8 +211,8 @@ class Responses:
         from spectral_irt.reading.frame import long_frame
 
         table = long_frame(persons, items, responses)
-        found = read(table, format="long", person="person", item="item", response="response", **options)
-        return replace(found, frame_kind=None, words=("people", "items"))
+        responses_of_rows = read(table, format="long", person="person", item="item", response="response", **options)
+        return replace(responses_of_rows, frame_kind=None, words=("people", "items"))
 
     @classmethod
     def from_codes(
@@ -297,22 +297,24 @@ class Responses:
     @cached_property
     def category_counts(self) -> Floats:
         """Items x categories 0 to K: how many people gave each answer; NaN where an item has fewer categories."""
-        layout, shared = self.thresholds, self.shared
+        layout = self.thresholds
+        shared = self.shared
         met, passed = np.zeros((2, layout.n_entries))
         for one in () if shared is None else shared.sets:
             met[one.items] += one.people.sum()
             passed[one.items] += one.right.sum(axis=0)
-        rest = self.entries if shared is None else shared.rest
-        if rest is not None:
-            more = rest.sum(kernels.item_counts, layout.n_entries)
-            met, passed = met + more[0], passed + more[1]
+        others = self.entries if shared is None else shared.rest
+        if others is not None:
+            more = others.sum(kernels.item_counts, layout.n_entries)
+            met = met + more[0]
+            passed = passed + more[1]
         lowest = (met - passed)[layout.first]
         return np.concatenate([lowest[:, None], layout.table(passed, np.nan)], axis=1)
 
     def answer_names(self, item: Any, codes: Iterable[float]) -> list[str]:
         """Codes of an item as they are shown: "1", or "1 = never" where the file labels them."""
-        known = self.answer_labels.get(item, {})
-        return [f"{code:g} = {known[code]}" if code in known else f"{code:g}" for code in codes]
+        meaning = self.answer_labels.get(item, {})
+        return [f"{code:g} = {meaning[code]}" if code in meaning else f"{code:g}" for code in codes]
 
     def category_codes(self) -> Floats:
         if self.codes is not None:
@@ -337,7 +339,8 @@ class Responses:
     @cached_property
     def _digest(self) -> str:
         """Of labels, answers, counts and scores."""
-        entries, fingerprint = self.entries, hashlib.blake2b(digest_size=16)
+        entries = self.entries
+        fingerprint = hashlib.blake2b(digest_size=16)
         for labels in (entries.items, entries.persons):
             fingerprint.update(f"{len(labels)} labels:".encode())
             if labels.dtype == object:  # each with its length, so that no label can imitate two others
@@ -380,13 +383,13 @@ class Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
         chosen = np.sort(chosen_positions(persons, self.n_persons, "take_persons"))
         ends = np.searchsorted(chosen, self.ends)
-        own = np.split(chosen - np.repeat(self.ends[:-1], np.diff(ends)), ends[1:-1])
-        blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
+        chosen_of_block = np.split(chosen - np.repeat(self.ends[:-1], np.diff(ends)), ends[1:-1])
+        blocks = self.engine.prepare(Block.take, self.blocks, each=[chosen_of_block]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
-        kept = tuple(compress(blocks, map(len, own)))
+        blocks_with_people = tuple(compress(blocks, map(len, chosen_of_block)))
         raw = None if self.raw is None else replace(self.raw, blanks=None)
         excess = None if self.code_excess is None else self.code_excess[chosen]
-        return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw, code_excess=excess)
+        return replace(self, blocks=blocks_with_people, persons=self.persons[chosen], raw=raw, code_excess=excess)
 
     def first_block(self) -> Responses:
         """The people of the first block, as they are packed."""
@@ -409,9 +412,9 @@ class Responses:
         chosen = chosen_positions(items, self.n_items, "take_items")
         if len(chosen) == self.n_items and np.array_equal(chosen, np.arange(self.n_items)):
             return self
-        kept = self.thresholds.of_items(chosen)
+        entries = self.thresholds.of_items(chosen)
         new_code = np.full(self.thresholds.n_entries, -1, dtype=np.int32)
-        new_code[kept] = np.arange(len(kept), dtype=np.int32)
+        new_code[entries] = np.arange(len(entries), dtype=np.int32)
         blocks = self.engine.prepare(Block.keep_items, self.blocks, new_code).parts
         thresholds = Thresholds(self.thresholds.max_score[chosen])
         codes = None if self.codes is None else self.codes[chosen]
@@ -448,16 +451,17 @@ class Responses:
         else:
             from spectral_irt.data.design import components
 
-            labels, layout = components(self), self.thresholds
+            labels = components(self)
+            layout = self.thresholds
             if not np.any(labels >= 0):
                 raise DesignError(f"{self.source}: no item was answered by anyone; there is nothing to keep.")
             chosen = np.bincount(layout.item[labels == 0], minlength=self.n_items) == layout.max_score
-        rest = self.take_items(chosen)
-        if rest is self:
+        linked = self.take_items(chosen)
+        if linked is self:
             return self
         from spectral_irt.data.unlinked import left_out
 
-        return replace(rest, notes=(*rest.notes, left_out(self, rest)))
+        return replace(linked, notes=(*linked.notes, left_out(self, linked)))
 
     def findings(self) -> tuple[Finding, ...]:
         """What was taken for an item, and what is odd in the design of the data, in plain sentences."""
@@ -494,5 +498,5 @@ def turned(responses: Responses) -> Responses:
     responses.right_and_wrong_only()
     person, item, right = responses.answers()
     names = ("source", "frame_kind", "notes", "raw", "engine")
-    known = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
-    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **known)
+    about = {name: getattr(responses, name) for name in names} | {"words": responses.words[::-1]}
+    return Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons, **about)

@@ -165,9 +165,9 @@ class Scoring:
             return self._clean_texts(values)
         bounded = self.expects_01 or self.ordered
         if bounded and self.recode is None:
-            whole = self._whole_numbers(values)
-            if whole is not None:
-                return CleanAnswers(whole)
+            categories = self._whole_numbers(values)
+            if categories is not None:
+                return CleanAnswers(categories)
         numbers, odd = self._numbers(values)
         if self.round_fractions and bounded:
             numbers = np.floor(numbers + 0.5)
@@ -288,10 +288,10 @@ class CleanAnswers(NamedTuple):
 
 def _as_texts(codes: Any) -> tuple[str, ...]:
     """Codes as they stand in files, in one spelling."""
-    given = several(codes)
-    if not given:
+    values = several(codes)
+    if not values:
         return ()
-    return tuple(spellings(given))
+    return tuple(spellings(values))
 
 
 def _checked_threshold(threshold: Any) -> float:

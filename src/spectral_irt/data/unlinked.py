@@ -191,5 +191,5 @@ def left_out(every: Responses, linked: Responses) -> Finding:
 
 
 def _absent(labels: Labels, among: Labels) -> list[Any]:
-    known = set(among.tolist())
-    return [label for label in labels.tolist() if label not in known]
+    those = set(among.tolist())
+    return [label for label in labels.tolist() if label not in those]

@@ -205,7 +205,8 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     (name, column, row), text = check.fraction if check.fraction is not None and is_broken else check.first
     kinds = list(filter(is_fraction, check.odd)) if is_broken else list(check.odd)
     n_odd = check.n_fractions if is_broken else check.n_odd
-    values, what = "value" if n_odd == 1 else "values", ", a fraction" if is_broken else ""
+    values = "value" if n_odd == 1 else "values"
+    what = ", a fraction" if is_broken else ""
     where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
     every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
     sentence = f"{where}, which is {_expected(check.scoring)} ({every})."

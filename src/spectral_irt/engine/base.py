@@ -191,7 +191,8 @@ def free_memory() -> int:
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) * 1024
-    limit, used = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
+    limit = _lines("/sys/fs/cgroup/memory.max")
+    used = _lines("/sys/fs/cgroup/memory.current")
     if limit and used and limit[0].isdigit():
         files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
         free = min(free, int(limit[0]) - int(used[0]) + int(files[0] if files else 0))
@@ -301,18 +302,18 @@ class Budget:
         """The array, whose memory is counted until nothing shows it any more; or a copy of it on disk."""
         if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable:
             return array
-        whole = array
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
-        if isinstance(getattr(whole.base, "obj", whole.base), mmap.mmap):
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if isinstance(getattr(owner.base, "obj", owner.base), mmap.mmap):
             return array
         with self._lock:
-            if id(whole) in self._kept:
+            if id(owner) in self._kept:
                 return array
-            if self.used + whole.nbytes <= share * self.room:
-                self._kept.add(id(whole))
-                self.used += whole.nbytes
-                weakref.finalize(whole, self._gone, id(whole), whole.nbytes).atexit = False
+            if self.used + owner.nbytes <= share * self.room:
+                self._kept.add(id(owner))
+                self.used += owner.nbytes
+                weakref.finalize(owner, self._gone, id(owner), owner.nbytes).atexit = False
                 return array
         key = (array.__array_interface__["data"][0], array.nbytes, array.dtype.str)
         if key not in moved:  # two matrices of a part may share their numbers
@@ -358,10 +359,10 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
 
 
 def _applied(kernel: Kernel, *args: Any) -> Any:
-    found = kernel(*args)
+    result = kernel(*args)
     if budget().spill.written:
         budget().spill.release()
-    return found
+    return result
 
 
 class LocalEngine(Engine):

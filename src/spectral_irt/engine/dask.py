@@ -133,7 +133,9 @@ class DaskEngine(Engine):
         """What the kernel gives for every part, in order; results wait on the workers until they are taken."""
         futures = self._tasks(list, kernel, parts, args, each)
         while futures:
-            some, futures = futures[:AT_ONCE], futures[AT_ONCE:]  # a result is let go when it was taken
+            # a result is let go when it was taken
+            some = futures[:AT_ONCE]
+            futures = futures[AT_ONCE:]
             for found in self.gather(some):
                 yield from found
 
@@ -193,16 +195,18 @@ class DaskEngine(Engine):
     def _tasks(
         self, gather: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
     ) -> list[Any]:
-        own = list(zip(*each, strict=True)) if each else [()] * len(parts)
-        if len(own) != len(parts):
+        arguments = list(zip(*each, strict=True)) if each else [()] * len(parts)
+        if len(arguments) != len(parts):
             raise ValueError("each must have one entry for every part")
         call: Any = KernelCall(kernel, args)
         if size_of(vars(call)) > LARGE:  # never as a keyword of `client.map`: its key would be the keyword's name
             (call,) = self.submit_all(identity, [call])
-        shards, owns, start = [], [], 0
+        shards = []
+        owns = []
+        start = 0
         for source, places in self._shards(parts):
             shards.append(source)
-            owns.append(PartArgs(places, own[start : start + len(places)]))
+            owns.append(PartArgs(places, arguments[start : start + len(places)]))
             start += len(places)
         return self.submit_all(task, [gather] * len(shards), shards, owns, [call] * len(shards))
 
@@ -273,15 +277,15 @@ class DaskEngine(Engine):
                     f"the scheduler at {address} has no workers. Start some, for instance with 'dask worker "
                     f"{address}', and then this again."
                 ) from None
-            found = self.client.run(pkgutil.resolve_name, "spectral_irt:__version__", on_error="return")
+            versions = self.client.run(pkgutil.resolve_name, "spectral_irt:__version__", on_error="return")
             threads = sum(self.client.nthreads().values())
-        without = [worker for worker, version in found.items() if not isinstance(version, str)]
+        without = [worker for worker, version in versions.items() if not isinstance(version, str)]
         if without:
             raise ClusterError(
-                f"{len(without)} of {len(found)} workers do not have spectral-irt ({without[0]}). Install it there: "
+                f"{len(without)} of {len(versions)} workers do not have spectral-irt ({without[0]}). Install it there: "
                 f"pip install 'spectral-irt[cluster]=={__version__}'"
             )
-        others = sorted({version for version in found.values() if version != __version__})
+        others = sorted({version for version in versions.values() if version != __version__})
         if others:
             raise ClusterError(other_versions(others, __version__))
         return max(threads, 1)
@@ -305,8 +309,8 @@ def _check_address(address: str) -> None:
     except ValueError:
         raise OptionError(f"`dask` is {shown!r}, which is not an address; it looks like tcp://HOST:8786.") from None
     if scheme not in SCHEMES:
-        known = ", ".join(f"{one}://" for one in SCHEMES)
-        raise OptionError(f"`dask` is {shown!r}; the address of a scheduler begins with {known}.")
+        schemes = ", ".join(f"{one}://" for one in SCHEMES)
+        raise OptionError(f"`dask` is {shown!r}; the address of a scheduler begins with {schemes}.")
 
 
 def _client_at(address: str) -> Any:

@@ -90,7 +90,8 @@ def collect(
     check_option("duplicates", duplicates, DUPLICATES)
     prompts = _Prompts([name for name in attributes if name != BENCHMARK])
     runs: dict[tuple[str, str], list[_Run]] = {}  # of a model on a benchmark
-    unscored, nan = Counter[str](), Counter[str]()
+    unscored = Counter[str]()
+    nan = Counter[str]()
 
     def read(file: File) -> list[tuple[Log, str, NDArray[np.int8]]]:
         logs = [(log, chosen_metric(log, metric)) for log in read_logs(file, prompts.attributes) or []]
@@ -110,7 +111,8 @@ def collect(
     slots: dict[str, list[Codes]] = {}
     for (model, _), several in runs.items():
         slots.setdefault(model, []).extend((2 * run.codes + run.is_right)[run.is_right >= 0] for run in several)
-    models, items = np.array(list(slots), dtype=object), prompts.labels.labels().to_numpy()
+    models = np.array(list(slots), dtype=object)
+    items = prompts.labels.labels().to_numpy()
     person = np.repeat(np.arange(len(models)), [sum(map(len, own)) for own in slots.values()])
     slot = np.concatenate([one for own in slots.values() for one in own])
     responses = replace(

@@ -29,13 +29,15 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     for line, one in objects(file):
         version = str(one.get("schema_version"))
         if not version.startswith(KNOWN):
-            known = ", ".join(f"{part}x" for part in KNOWN)
-            raise ReadError(f"{file.name}: line {line:,} follows version {version!r} of {NAME}; read are {known}.")
+            versions = ", ".join(f"{part}x" for part in KNOWN)
+            raise ReadError(f"{file.name}: line {line:,} follows version {version!r} of {NAME}; read are {versions}.")
         try:
             key = str(one["model_id"]), str(one["evaluation_name"])
-            sample, result = str(one["sample_id"]), str(one.get("evaluation_result_id") or "")
+            sample = str(one["sample_id"])
+            result = str(one.get("evaluation_result_id") or "")
             verdict = mapping(one["evaluation"])
-            correct, score = verdict["is_correct"], verdict.get("score")
+            correct = verdict["is_correct"]
+            score = verdict.get("score")
         except KeyError as error:
             raise ReadError(f"{file.name}: line {line:,} has no {error}, which {NAME} requires.") from None
         new = Sample(sample, {}, 1, one.get("sample_hash"), mapping(one.get("metadata")))

@@ -16,7 +16,8 @@ from spectral_irt.eval_logs.log import Log, Sample, laid_out, log_of, mapping, n
 from spectral_irt.reading.formats import File
 
 NAME = "HELM"
-STATS, SPEC = "per_instance_stats.json", "run_spec.json"
+STATS = "per_instance_stats.json"
+SPEC = "run_spec.json"
 # What else HELM notes of every instance: nothing of it says whether the answer is right.
 ABOUT = re.compile(
     r"num_|finish_reason|inference_|training_|batch_size|prompt_truncated|max_prob|logprob|perplexity|bits_per_byte|"
@@ -36,9 +37,14 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         spec = json.loads(beside.read_bytes())
         model = str(spec["adapter_spec"].get("model") or spec["adapter_spec"]["model_deployment"])
         benchmark = _scenario(str(spec["name"]))
-    own = mapping(mapping(spec.get("scenario_spec")).get("args"))
-    known = {**dict.fromkeys(attributes), "scenario": benchmark.split(":")[0], **own}  # scenarios have different ones
-    samples, changed = [], 0
+    arguments = mapping(mapping(spec.get("scenario_spec")).get("args"))
+    known = {
+        **dict.fromkeys(attributes),
+        "scenario": benchmark.split(":")[0],
+        **arguments,
+    }  # scenarios have different ones
+    samples = []
+    changed = 0
     for k, one in enumerate(json.loads(file.path.read_bytes()), start=1):
         with laid_out(f"{file.path}: entry {k:,}", NAME):
             if one.get("perturbation"):
@@ -59,7 +65,8 @@ def _scores(one: dict[str, Any]) -> dict[str, float | None]:
     """The value of each statistic that may say whether the answer is right."""
     values: dict[str, float | None] = {}
     for stat in one["stats"]:
-        name, count = str(stat["name"]["name"]), stat.get("count", 1)
+        name = str(stat["name"]["name"])
+        count = stat.get("count", 1)
         if count and "sum" in stat and not ABOUT.match(name):
             values.setdefault(name, float(stat["sum"]) / count)
     return values

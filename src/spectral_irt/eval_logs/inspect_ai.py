@@ -43,8 +43,10 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         raise ReadError(f"{file.name} is not a log of {NAME}.")
     version = head.get("version")
     if version not in VERSIONS:
-        known = ", ".join(map(str, VERSIONS))
-        raise ReadError(f"{file.name} is of version {version!r}; read are {known}. Convert it (inspect log convert).")
+        versions = ", ".join(map(str, VERSIONS))
+        raise ReadError(
+            f"{file.name} is of version {version!r}; read are {versions}. Convert it (inspect log convert)."
+        )
     run = mapping(head.get("eval"))
     if not isinstance(run.get("model"), str) or not isinstance(run.get("task"), str):
         raise ReadError(f"{file.name} does not say its task and model; it is not a whole log of {NAME}.")
@@ -56,7 +58,8 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         with laid_out(f"{file.name}: sample {k:,}", NAME):
             if one.get("id") is None:
                 raise KeyError("id")
-            scores, epoch = _scores(one["scores"] if one.get("scores") else {}), int(one.get("epoch") or 1)
+            scores = _scores(one["scores"] if one.get("scores") else {})
+            epoch = int(one.get("epoch") or 1)
             scored.append(Sample(one["id"], scores, epoch, _hash(one), mapping(one.get("metadata"))))
     if not any(one.scores for one in scored):
         raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
@@ -70,10 +73,12 @@ def _unfinished(file: File, status: Any, run: dict[str, Any], samples: list[dict
     epochs = mapping(run.get("config")).get("epochs") or 1
     ids = mapping(run.get("dataset")).get("sample_ids")
     meant = len(ids) * epochs if isinstance(ids, list) and isinstance(epochs, int) else None
-    of = f" of {meant:,}" if meant else ""
+    of_so_many = f" of {meant:,}" if meant else ""
     sentence = f"{file.name}: {run['model']} on {run['task']} did not end (status {status or 'unknown'})"
     remedy = "Run it again, or read the model's place with the samples in mind that it has not answered."
-    return (Finding("unfinished_run", "warning", f"{sentence}: {len(samples):,}{of} samples are there.", remedy),)
+    return (
+        Finding("unfinished_run", "warning", f"{sentence}: {len(samples):,}{of_so_many} samples are there.", remedy),
+    )
 
 
 def _scores(scores: dict[str, Any]) -> dict[str, float | None]:
@@ -128,7 +133,8 @@ def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
-    info, file = copy.copy(archive.getinfo(name)), Path(str(archive.filename)).name
+    info = copy.copy(archive.getinfo(name))
+    file = Path(str(archive.filename)).name
     packed = info.compress_type == ZSTD  # which Python's zipfile does not unpack before version 3.14: taken as it is
     if packed:
         info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]

@@ -74,13 +74,14 @@ class Sample(NamedTuple):
 def log_of(file: File, model: str, benchmark: str, samples: list[Sample], fields: Sequence[str], **more: Any) -> Log:
     """The log of samples in the order of their first appearance; `more` are other fields of it."""
     if missing := [name for name in fields if not any(name in one.about for one in samples)]:
-        known = dict.fromkeys(name for one in samples for name in one.about)
-        raise OptionError(f"{file.name}: the samples have no field {listed(missing)}; they have {listed(known)}.")
+        attributes = dict.fromkeys(name for one in samples for name in one.about)
+        raise OptionError(f"{file.name}: the samples have no field {listed(missing)}; they have {listed(attributes)}.")
     metrics = dict.fromkeys(name for one in samples for name in one.scores)
     values = {name: [one.scores.get(name) for one in samples] for name in metrics}
     scores = {name: pl.Series(own, dtype=pl.Float64, strict=False) for name, own in values.items()}
     repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
-    sample, hashes = _texts([one.id for one in samples]), _texts([one.hash for one in samples])
+    sample = _texts([one.id for one in samples])
+    hashes = _texts([one.hash for one in samples])
     more["repeat"], more["hash"] = repeat if (repeat > 1).any() else None, hashes if hashes.count() else None
     about = {name: _texts([one.about.get(name) for one in samples]) for name in fields}
     return Log(file.path, model, benchmark, sample, scores, attributes=about, **more)
@@ -118,16 +119,16 @@ def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
 def right(log: Log, metric: str, threshold: float | None = None) -> NDArray[np.int8]:
     """1 where the metric counts the answer as right, 0 where not or where it is NaN, -1 where it says nothing."""
     scores = log.scores[metric]
-    there = scores.is_not_null().to_numpy()
+    has_score = scores.is_not_null().to_numpy()
     values = scores.cast(pl.Float64).to_numpy()
     is_right = values > (0 if threshold is None else threshold)  # NaN is above nothing
-    if threshold is None and np.any(odd := there & ~np.isnan(values) & (values != 0) & (values != 1)):
+    if threshold is None and np.any(odd := has_score & ~np.isnan(values) & (values != 0) & (values != 1)):
         raise ResponseValueError(
             f"{str(log.file)!r}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {odd.sum():,} of "
             f"{len(values):,} samples (for instance {values[odd][0]:g}). Say `threshold=0.5` to count scores above it "
             "as right, or `metric=` if another one says right or wrong."
         )
-    return np.where(there, is_right, -1).astype(np.int8)
+    return np.where(has_score, is_right, -1).astype(np.int8)
 
 
 def count_scores(log: Log, metric: str, unscored: Counter[str], nan: Counter[str]) -> None:
@@ -221,7 +222,9 @@ def _nan_is_wrong(name: str) -> pl.Expr:
 
 def table_of_logs(file: File, logs: Sequence[Log]) -> Table:
     """Logs as a long table: model, item, and a column for each metric; `response` where it is clear which counts."""
-    frames, unscored, nan = [], Counter[str](), Counter[str]()
+    frames = []
+    unscored = Counter[str]()
+    nan = Counter[str]()
     for log in logs:
         columns = {"model": pl.repeat(log.model, len(log.sample), eager=True), "item": log.items(), **log.scores}
         usual = next(iter(log.scores)) if len(log.scores) == 1 else log.usual

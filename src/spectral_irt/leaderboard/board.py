@@ -203,16 +203,16 @@ class Leaderboard:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
         self.tell("pairs of models")
         m = len(self.ability)
-        known = self._known
+        has_estimate = self._known
         se = np.full((m, m), np.nan)
         z = np.zeros((m, m))
         p = np.ones((m, m))
-        if known.any():
-            both_known = np.ix_(known, known)
+        if has_estimate.any():
+            both_known = np.ix_(has_estimate, has_estimate)
             se[both_known], z[both_known], p[both_known] = order_p(
-                self.ability[known],
-                np.maximum(self.se[known], LEAST_SE),
-                covariance=covariance_among(self._model_fit.covariance, known),
+                self.ability[has_estimate],
+                np.maximum(self.se[has_estimate], LEAST_SE),
+                covariance=covariance_among(self._model_fit.covariance, has_estimate),
                 df=self.calibration.provenance.se_df,
                 rng=generator(1, self.seed),
             )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
 COMMAND = "leaderboard"
-RECORD, TEXT, PICTURE = "leaderboard.json", "leaderboard.md", "ranks.svg"
+RECORD = "leaderboard.json"
+TEXT = "leaderboard.md"
+PICTURE = "ranks.svg"
 
 
 def tables_of(board: Leaderboard) -> dict[str, Columns]:

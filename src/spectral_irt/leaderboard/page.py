@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
 MODELS_DRAWN = 60
-PAIRS, PROMPTS, SUBJECTS = 5_000, 10_000, 5_000  # rows in the page; the files have all
+# rows in the page; the files have all
+PAIRS = 5_000
+PROMPTS = 10_000
+SUBJECTS = 5_000
 
 MODELS = [Column("model", "model"), Column("rank", "rank", 0), Column("ability", "ability", 2), Column("se", "se", 3)]
 MODELS += [Column("rank_low", "ranks from", 0), Column("rank_high", "to", 0), Column("tier", "tier", 0)]
@@ -63,8 +66,8 @@ def sections(board: Leaderboard) -> list[Section]:
 def _models(board: Leaderboard) -> Section:
     caption = "Models from the best down; ability in logits"
     table = DataTable("models", caption, tuple(MODELS), board.model_columns(), filters=("tier",), noun="models")
-    said = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
-    return Section((Text(headline_text(board)), table, said), (), "Models", "models")
+    lines = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
+    return Section((Text(headline_text(board)), table, lines), (), "Models", "models")
 
 
 def _ranks(board: Leaderboard) -> Section:
@@ -110,7 +113,8 @@ def _table(
     name: str, caption: str, columns: list[Column], values: Columns, most: int, filters: tuple[str, ...] = ()
 ) -> tuple[Any, ...]:
     """A table of the first rows, and a word where there are more."""
-    rows, most = len(next(iter(values.values()))), min(most, MOST)
+    rows = len(next(iter(values.values())))
+    most = min(most, MOST)
     first = {key: column[:most] for key, column in values.items()}
     table = DataTable(name, caption, tuple(columns), first, filters=filters)
     if rows <= most:

@@ -65,15 +65,15 @@ class Predictor:
         sd = max(float(np.nanstd(ability)), 0.1)
         grid = np.linspace(mean - REACH * sd, mean + REACH * sd, GRID)
         others = np.delete(difficulty, chosen)
-        rest = np.zeros(GRID)
+        p_of_others = np.zeros(GRID)
         if len(others):
-            rest = sigmoid(grid[:, None] - others).mean(axis=1)
+            p_of_others = sigmoid(grid[:, None] - others).mean(axis=1)
         without_line = cls(
             chosen=chosen,
             difficulty=difficulty[chosen],
             grid=grid,
             log_prior=-((grid - mean) ** 2) / (2 * sd**2),
-            rest=rest,
+            rest=p_of_others,
             n_all=len(difficulty),
         )
         raw = without_line.raw(table[:, chosen])

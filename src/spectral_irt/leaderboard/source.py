@@ -54,8 +54,8 @@ def labels_of(answers: Responses, name: str, values: Any) -> NDArray[Any]:
     """A label for each prompt, from labels in order or by prompt."""
     if isinstance(values, Mapping):
         place = positions(answers.items.tolist(), list(values))
-        given = list(values.values())
-        return np.array(["" if k < 0 or given[k] is None else given[k] for k in place], dtype=object)
+        rows = list(values.values())
+        return np.array(["" if k < 0 or rows[k] is None else rows[k] for k in place], dtype=object)
     out = np.array([("" if value is None else value) for value in values], dtype=object)
     n = answers.n_items
     if len(out) != n:
@@ -130,8 +130,8 @@ def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, An
     frame = _frame([path])
     called = [name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")]
     labels = frame[called[0] if called else frame.columns[0]].to_list()
-    there = [name for name in names if name in frame.columns]
-    return {name: dict(zip(labels, frame[name].to_list(), strict=True)) for name in there}
+    in_frame = [name for name in names if name in frame.columns]
+    return {name: dict(zip(labels, frame[name].to_list(), strict=True)) for name in in_frame}
 
 
 def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: dict[str, Any]) -> dict[str, dict[Any, Any]]:

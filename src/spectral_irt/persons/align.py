@@ -135,9 +135,9 @@ def in_categories_of(labels: NDArray[Any], max_scores: Ints, codes: Floats, resp
     codes_in_data = responses.category_codes()
     all_codes[~is_known, : codes_in_data.shape[1]] = codes_in_data[~is_known][:, :width]
     all_codes[is_known, : codes.shape[1]] = codes[place[is_known]][:, :width]
-    found = _in_categories(responses, responses.items, all_max_scores, all_codes, np.arange(len(place)))
+    aligned = _in_categories(responses, responses.items, all_max_scores, all_codes, np.arange(len(place)))
     if responses.codes_high is None:
-        return found
+        return aligned
     all_codes_high = all_codes.copy()
     all_codes_high[~is_known, : codes_in_data.shape[1]] = responses.codes_high[~is_known][:, :width]
-    return replace(found, codes_high=all_codes_high, code_excess=responses.code_excess)
+    return replace(aligned, codes_high=all_codes_high, code_excess=responses.code_excess)

@@ -94,7 +94,8 @@ class Form:
         cumulated = layout.cumulated(self.thresholds)
         p = category_probabilities(theta[:, None], cumulated)
         k = np.arange(p.shape[2], dtype=float)
-        tails, weighted = above(p), above(p * k)
+        tails = above(p)
+        weighted = above(p * k)
         place = (slice(None), layout.item, layout.level - 1)
         return tails[place], weighted[place] - tails[place] * (p @ k)[:, layout.item]
 
@@ -132,9 +133,11 @@ class Forms:
                 what += f"the others skipped items of their form, or are on none ({count(len(self.items), 'form')})."
             else:
                 what += f"no set of {SHORTEST} items or more is shared by {FEWEST} people."
-        code, sentence = "no_forms", f"There is no table from raw score to person measure: {what}"
+        code = "no_forms"
+        sentence = f"There is no table from raw score to person measure: {what}"
         if self.items:
-            code, few = "few_on_forms", f"{self.n_on_forms:,} of {self.n_people:,} people"
+            code = "few_on_forms"
+            few = f"{self.n_on_forms:,} of {self.n_people:,} people"
             sentence = f"The tables from raw score to person measure are for {few}: {what}"
         return (Finding(code, "note", sentence, "persons.csv has everybody's measure."),)
 
@@ -153,11 +156,11 @@ def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | No
     booklets = booklets_of(responses) if booklets is None else booklets
     beta = checked(responses, difficulty)
     layout = responses.thresholds
-    known = np.isfinite(layout.mean(beta))
+    has_location = np.isfinite(layout.mean(beta))
     table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
     keys, lengths = responses.entries.gather(_keys_of_known, beta, layout, table)
     n_sets = len(np.unique(keys[lengths > 0]))
-    members = booklets.members(responses.n_items) & known[:, None]
+    members = booklets.members(responses.n_items) & has_location[:, None]
     complete = _complete(responses, members, booklets.form, lengths)
     people = np.bincount(complete[complete >= 0], minlength=len(booklets.items))
     n_items = members.sum(axis=0)
@@ -246,7 +249,9 @@ def score_columns(test: Form, forms: Forms, found: Abilities, weights: Floats | 
     The mid-percentile of a score is 100 times the share of the people on the form with a lower score, and half of the
     share with the same; `n` counts people, and shares go by their weights.
     """
-    tables, n = [np.zeros((2, 0))], [np.zeros(0, dtype=np.int64)]  # also where there is no form
+    # also where there is no form
+    tables = [np.zeros((2, 0))]
+    n = [np.zeros(0, dtype=np.int64)]
     weighted = [np.zeros(0)]
     for k, items in enumerate(forms.items):
         tables.append(np.stack(test.take(items).abilities(found.method, found.prior)))

@@ -73,11 +73,11 @@ def plural_words(person: Any, item: Any) -> tuple[str, str]:
     >>> plural_words("model", "prompt_id"), plural_words("user_id", "item"), plural_words("Student", "Aufgabe")
     (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
     """
-    found = []
+    words_found = []
     for column, known, otherwise in ((person, _PEOPLE, "people"), (item, _THINGS, "items")):
         word = next((word for word in known if plain(column) in {word + ending for ending in _ENDINGS}), None)
-        found.append(otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s"))
-    return found[0], found[1]
+        words_found.append(otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s"))
+    return words_found[0], words_found[1]
 
 
 _ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
@@ -130,7 +130,8 @@ def without_items(columns: Sequence[str], labels: Iterable[Any]) -> bool:
 
 def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
-    given, ignored = dict[str, int](), set[int]()
+    given = dict[str, int]()
+    ignored = set[int]()
     for role in (*ROLES, "order_by"):
         if (name := getattr(options, role)) is not None:
             given[role] = table.position(role, name)
@@ -209,7 +210,8 @@ def _objects(table: Table, options: ReadOptions, response: int | None, people: S
     if options.items:
         what = f"`items=` names columns of a wide table, and {table.name} has objects of answers."
         raise OptionError(f"{what} Leave it out.")
-    number, item = len(table.columns) - 2, len(table.columns) - 1
+    number = len(table.columns) - 2
+    item = len(table.columns) - 1
     if response is None:
         usual = [k for k in table.nested if plain(table.columns[k]) in RESPONSE_NAMES] or table.nested
         if len(usual) > 1:
@@ -281,13 +283,14 @@ def _numbers_rows(table: Table, position: int) -> bool:
     if plain(table.columns[position]) not in NUMBER_NAMES:
         return False
     texts = one_spelling(table.head(position)).drop_nulls()
-    whole = texts.cast(pl.Int64, strict=False)
-    return len(texts) > 1 and whole.null_count() == 0 and whole.n_unique() == len(whole)
+    integers = texts.cast(pl.Int64, strict=False)
+    return len(texts) > 1 and integers.null_count() == 0 and integers.n_unique() == len(integers)
 
 
 def _labels_rows(table: Table, position: int) -> bool:
     """Whether a column that is not named after people labels the rows, by its name or its values."""
-    first, values = table.columns[position], table.head(position)
+    first = table.columns[position]
+    values = table.head(position)
     if WHEN.intersection(words_of(first)):
         return False
     if isinstance(first, str) and plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
@@ -311,7 +314,8 @@ def _check_orientation(table: Table, label: int | None) -> None:
     """Refuse a table whose header names people, and whose column of labels, if there is one, names items."""
     header = list(table.columns)
     first = None if label is None else header.pop(label)
-    what, remedy = f"a column for each person ({listed(header[:3])}, ...)", "if the columns are items, rename them."
+    what = f"a column for each person ({listed(header[:3])}, ...)"
+    remedy = "if the columns are items, rename them."
     turned = label is None and _most(_PERSON_WORD, header)
     if label is not None:
         rows = table.head(label).drop_nulls().to_list()

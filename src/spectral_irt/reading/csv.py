@@ -56,7 +56,8 @@ class CsvText:
         """The records after the header, in pieces, without blank lines; each has as many values as the header."""
         above = self.above
         for data, line, done in raw_pieces(self.file, end_of_last_record, size):
-            cut, above = min(above, len(data)), max(above - len(data), 0)
+            cut = min(above, len(data))
+            above = max(above - len(data), 0)
             line += data.count(b"\n", 0, cut)
             data = data[cut:]
             # A blank line is no record, except in a table of one column, where it is a missing answer.
@@ -137,7 +138,8 @@ def open_table(file: File) -> Table:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
     columns = list(map(unguarded, columns)) if "'" in header else columns
     check_header(file.name, columns, "its first line" if not titles else "the line below the title")
-    text, n = CsvText(file, separator, columns, ends[titles]), len(columns)
+    text = CsvText(file, separator, columns, ends[titles])
+    n = len(columns)
     start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
     notes = text_pieces.notes_on_encoding(file)
     if titles:
@@ -153,23 +155,25 @@ def _find_header(file: File, records: Sequence[str]) -> tuple[int, str]:
     separators = ("\t",) if tabbed else SEPARATORS
     outside_marks = ["".join(record.split('"')[::2]) for record in records]
     n_values = 1 + np.array([list(map(text.count, separators)) for text in outside_marks])
-    last, alike = n_values[-1], (n_values == n_values[-1]).sum(axis=0)
+    last = n_values[-1]
+    alike = (n_values == n_values[-1]).sum(axis=0)
     # 1,00;0,50 has more commas than semicolons, but the header has not.
     ranks = list(zip((last > 1).tolist(), alike.tolist(), last.tolist(), strict=True))
     widest = ranks.index(max(ranks))
-    titles, width = 0, last[widest]
+    titles = 0
+    width = last[widest]
     while titles + 2 < len(records) and width >= WIDE_ENOUGH:
         values = records[titles].replace('"', "").split(separators[widest])
         # A title stands above the header alone, or has few values beside it.
         if sum(map(bool, map(str.strip, values))) != 1 and 2 * n_values[titles, widest] >= width:
             break
         titles += 1
-    own = n_values[titles]
+    of_header = n_values[titles]
     # The separator that cuts header and first record into equally many values, more than one.
-    fits = (own == n_values[titles + 1 : titles + 2]).any(axis=0) & (own > 1)
-    chosen = int(fits.argmax() if fits.any() else own.argmax())
-    if own[chosen] > MOST_COLUMNS:
-        what = f"{file.name}: the header has {own[chosen]:,} columns, and at most {MOST_COLUMNS:,} are read."
+    fits = (of_header == n_values[titles + 1 : titles + 2]).any(axis=0) & (of_header > 1)
+    chosen = int(fits.argmax() if fits.any() else of_header.argmax())
+    if of_header[chosen] > MOST_COLUMNS:
+        what = f"{file.name}: the header has {of_header[chosen]:,} columns, and at most {MOST_COLUMNS:,} are read."
         raise ReadError(f"{what} Write a long table: person, item and response.")
     return titles, separators[chosen]
 
@@ -194,7 +198,9 @@ def _refuse_blanks_between(file: File, records: Sequence[str]) -> None:
 
 def _first_records(file: File) -> tuple[list[str], list[int]]:
     """The first records that are not blank, and how many bytes of the text end with each."""
-    before, records, ends = 0, list[str](), list[int]()
+    before = 0
+    records = list[str]()
+    ends = list[int]()
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
         bounds = records_of(piece.data, "\n")[0].tolist() if piece.data.strip() else []
         for start, end in itertools.pairwise([0, *bounds]):

@@ -37,8 +37,10 @@ MOST_CELLS = 200_000_000  # cells between the first and the last; empty ones tak
 MOST_PART = 1 << 26  # bytes of a part that says where the others are
 CHUNK = 1 << 22
 PASSWORD = "is protected by a password. Save it without one, or save the sheet as CSV."
-MANIFEST, STRINGS = "META-INF/manifest.xml", "xl/sharedStrings.xml"
-BOOK, RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+MANIFEST = "META-INF/manifest.xml"
+STRINGS = "xl/sharedStrings.xml"
+BOOK = "xl/workbook.xml"
+RELATIONS = "xl/_rels/workbook.xml.rels"
 
 # What comes of an archive that is damaged, or made in a way that is not for workbooks.
 DAMAGE = (zipfile.BadZipFile, zlib.error, ElementTree.ParseError, OSError, EOFError, ValueError, KeyError, RuntimeError)
@@ -79,27 +81,28 @@ def open_table(file: File) -> Table:
         sentence = "in this kind of workbook, cells with an error (#N/A), formulas without value and merged cells are"
         remedy = "Save it as .xlsx to have them found."
         notes = (*notes, Finding("blind_cells", "note", f"{cells.name}: {sentence} empty.", remedy))
-    names, body = cells.frame.row(header), cells.frame.slice(header + 1)
+    names = cells.frame.row(header)
+    body = cells.frame.slice(header + 1)
     holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
-    kept = [k for k, name in enumerate(names) if name or holds[k]]
+    filled = [k for k, name in enumerate(names) if name or holds[k]]
     # Only the first column may be without a name, as row labels are in tables from R.
-    if bare := [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]:
+    if bare := [xl_col_to_name(cells.columns[k]) for k in filled[1:] if not names[k]]:
         raise ReadError(
             f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
             f"{first_of(bare)} hold values without a name there. Give every column a name in one row, without merged "
             "cells, and remove what is above it."
         )
-    columns = [names[k] or "" for k in kept]
+    columns = [names[k] or "" for k in filled]
     check_header(cells.name, columns, f"row {header + 1:,}")
     if dates := [name.removesuffix(" 00:00:00") for name in columns if re.search(cells.date, name)]:
         raise ReadError(
             f"{cells.name}: row {header + 1:,} has dates for names of columns ({listed(dates)}); the spreadsheet "
             "program has probably made them out of codes such as 1-2. Format the row as text and enter them again."
         )
-    table = table_of_frame(body.select(pl.nth(kept)), list(columns), name=cells.name)
+    table = table_of_frame(body.select(pl.nth(filled)), list(columns), name=cells.name)
 
     def pieces(chosen: Sequence[int]) -> Pieces:
-        _check_columns(cells, {kept[k]: columns[k] for k in chosen}, header)
+        _check_columns(cells, {filled[k]: columns[k] for k in chosen}, header)
         yield from table.pieces(chosen)
 
     return replace(table, pieces=pieces, untyped=range(len(columns)), rows_above=header + 1, notes=notes)
@@ -180,7 +183,8 @@ def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
 def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
     """The first row that holds something, except for titles, single cells above a table; and a note on those."""
     filled = _filled(cells.frame)
-    rows, titles = np.flatnonzero(filled), 0
+    rows = np.flatnonzero(filled)
+    titles = 0
     while titles + 1 < len(rows) and filled[rows[titles]] == 1 and filled[rows[titles + 1 :]].max() >= WIDE_ENOUGH:
         titles += 1
     header = int(rows[titles])
@@ -257,7 +261,8 @@ def _part(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _sheet_parts(archive: zipfile.ZipFile) -> dict[str, str]:
     """The part of an .xlsx archive that holds each sheet, by the sheet's name; nothing for other workbooks."""
-    every, found = set(archive.namelist()), {}
+    every = set(archive.namelist())
+    found = {}
     if not {BOOK, RELATIONS} <= every:
         return {}
     target = {one.get("Id"): one.get("Target", "") for one in ElementTree.fromstring(_part(archive, RELATIONS))}
@@ -271,7 +276,9 @@ def _sheet_parts(archive: zipfile.ZipFile) -> dict[str, str]:
 def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
     """What looks empty in this sheet and is not; an error when the sheet is cut short, which readers pass over, or has
     a stray cell too far away, with empty ones before it that would not fit (its stated extent need not be true)."""
-    hidden, columns, last_row = HiddenCells(), {b"A"}, 1
+    hidden = HiddenCells()
+    columns = {b"A"}
+    last_row = 1
     with zipfile.ZipFile(file.path) as archive:
         for data in _pieces(archive, part, b"row>", b"worksheet>"):
             places = _PLACE.findall(data)
@@ -296,7 +303,8 @@ def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
 def _pieces(archive: zipfile.ZipFile, part: str, tag: bytes, *last: bytes) -> Iterator[bytes]:
     """A part of the archive in pieces that end with a tag; the last is what comes after, and ends like `last`."""
     with archive.open(part) as opened:
-        rest, wanted = b"", CHUNK
+        rest = b""
+        wanted = CHUNK
         while data := opened.read(wanted):
             rest += data
             if tag in rest:
@@ -316,7 +324,9 @@ def _look(data: bytes, hidden: HiddenCells) -> None:
         place = _PLACE.search(attributes)
         if place is None or not (is_error or b"<f" in inner or b":f" in inner):
             continue
-        column, row, value = _column(place[1]), int(place[2]) - 1, _VALUE.search(inner)
+        column = _column(place[1])
+        row = int(place[2]) - 1
+        value = _VALUE.search(inner)
         if is_error and value is not None and value[1]:
             hidden.errors.setdefault(column, []).append((row, value[1].decode("utf-8", "replace")))
         elif value is None and b't="str"' not in attributes:  # of which a text may be empty

@@ -55,13 +55,13 @@ def families_of(names: Sequence[Any]) -> list[Family]:
 def _family(
     names: Sequence[Any], columns: Sequence[int], around: Sequence[str], place: int, numbers: Sequence[str]
 ) -> Family:
-    own = tuple(str(names[k]) for k in columns)
+    members = tuple(str(names[k]) for k in columns)
     before, after = (re.sub(r"([\[*?])", r"[\1]", "".join(some)) for some in (around[:place], around[place + 1 :]))
     pattern = f"{before}*{after}"
-    others = {str(name) for name in names}.difference(own)
+    others = {str(name) for name in names}.difference(members)
     if any(fnmatchcase(name, pattern) for name in others):
         pattern = f"{before}[0-9]*{after}"
-    return Family(own, tuple(numbers), pattern, tuple(columns))
+    return Family(members, tuple(numbers), pattern, tuple(columns))
 
 
 class Occasion(NamedTuple):
@@ -80,9 +80,9 @@ def occasion_of(family: Family) -> Occasion | None:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", family.pattern.replace("[0-9]", ""))
     words = [word.lower() for word in re.findall(r"[^\W_]+", spaced)]
     for k, word in enumerate(words):
-        rest = (*words[:k], *words[k + 1 :])
+        others = (*words[:k], *words[k + 1 :])
         if word in OCCASIONS or NUMBERED_OCCASION.fullmatch(word):
-            return Occasion(word, rest)
+            return Occasion(word, others)
         for prefix in PREFIXES:
             if word.startswith(prefix) and word != prefix:
                 return Occasion(prefix, (*words[:k], word.removeprefix(prefix), *words[k + 1 :]))
@@ -92,7 +92,8 @@ def occasion_of(family: Family) -> Occasion | None:
 def same_on_two_occasions(families: Sequence[Family]) -> tuple[Family, Family] | None:
     """The first two families that are the same items on two occasions, by their names."""
     for first, second in combinations(families, 2):
-        here, there = occasion_of(first), occasion_of(second)
+        here = occasion_of(first)
+        there = occasion_of(second)
         if here is None or there is None or here.rest != there.rest or here.word == there.word:
             continue
         common = set(first.numbers) & set(second.numbers)

@@ -71,7 +71,9 @@ READABLE = (
     "CSV or TSV (plain, .gz, .zst), Excel (.xlsx, .xls) and OpenDocument (.ods) workbooks, SPSS (.sav), Stata (.dta), "
     "Parquet, Arrow/Feather and JSON lines"
 )
-ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # how .xlsx and .ods begin, and how .xls does
+# how .xlsx and .ods begin, and how .xls does
+ZIP = b"PK\x03\x04"
+COMPOUND = b"\xd0\xcf\x11\xe0"
 
 _FROM_R = "Save it as CSV first; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
 _FROM_PYTHON = "Load it yourself and pass the table to spectral_irt.read."
@@ -133,11 +135,11 @@ def read_one(path: Paths, what: str, work: Callable[[Table], Result], **how: Any
 
     def read(files: list[File]) -> Result:
         table = open_table(files[0])
-        found = work(table)
+        result = work(table)
         for note in table.notes:
             if note.severity == "warning":
                 warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=5)
-        return found
+        return result
 
     with polars_errors_named(files[0].name):
         return read_as_written(files, read)
@@ -159,8 +161,8 @@ def open_table(file: File) -> Table:
 def state_of(file: File) -> tuple[int, int] | None:
     """Size and time of a file: where they change while it is read, the numbers are of neither of two files."""
     with contextlib.suppress(OSError):
-        found = file.path.stat()
-        return found.st_size, found.st_mtime_ns
+        state = file.path.stat()
+        return state.st_size, state.st_mtime_ns
     return None
 
 
@@ -190,11 +192,11 @@ def expand(path: Any) -> list[File]:
     endings += [ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS]
     readable = [path for path in input_paths(text) if path.name.lower().endswith(tuple(endings))]
     # What begins with _ or . is for other programs.
-    kept = [path for path in readable if not any(part[0] in "_." for part in path.relative_to(text).parts)]
-    if not kept:
+    visible = [path for path in readable if not any(part[0] in "_." for part in path.relative_to(text).parts)]
+    if not visible:
         some = str(Path(text, "*.parquet"))
         raise ReadError(f"{text!r} is a directory without a file of a kind that is read; name files, as in {some!r}.")
-    return [replace(recognize(path), name=str(path)) for path in kept]
+    return [replace(recognize(path), name=str(path)) for path in visible]
 
 
 def fetch_addresses(paths: Iterable[Any]) -> list[Any]:
@@ -222,8 +224,8 @@ def _at_address(text: str) -> list[File]:
         if family is None and path.suffix:
             raise ReadError(f"{name} is not a Parquet file; from a store only those are read. Copy it here first.")
         return [File(path, family or "parquet", None, name, uri=text)]
-    known = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
-    raise ReadError(f"{name!r} is an address of an unknown kind; what is read is {known}, or `sql=` and `database=`.")
+    schemes = ", ".join(f"{scheme}://" for scheme in ("file", *SITES, *STORES))
+    raise ReadError(f"{name!r} is an address of an unknown kind; what is read is {schemes}, or `sql=` and `database=`.")
 
 
 def _fetched(address: str, name: str) -> Path:
@@ -277,11 +279,12 @@ def _standard_input() -> Path:
 
 def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
     """A copy of a stream, named after what it holds, and its size."""
-    start, folder = stream.read(CHUNK), Spill().folder
+    start = stream.read(CHUNK)
+    folder = Spill().folder
     try:
-        own = tempfile.mkdtemp(dir=folder, prefix="spectral-irt-")
-        atexit.register(shutil.rmtree, own, ignore_errors=True)
-        path = Path(own, "input" + ("".join(suffixes) or ending_of(start)))
+        own_folder = tempfile.mkdtemp(dir=folder, prefix="spectral-irt-")
+        atexit.register(shutil.rmtree, own_folder, ignore_errors=True)
+        path = Path(own_folder, "input" + ("".join(suffixes) or ending_of(start)))
         with open(path, "wb") as file:
             file.write(start)
             shutil.copyfileobj(stream, file, CHUNK)

@@ -97,7 +97,9 @@ class Table:
 
     def without_second_header(self) -> Table:
         """The table without a first row that names the columns again, or holds the questions: words above numbers."""
-        above, n_numbers = list[str](), 0  # words above numbers, and columns of numbers
+        # words above numbers, and columns of numbers
+        above = list[str]()
+        n_numbers = 0
         for k, dtype in enumerate(self.dtypes[:HEAD_COLUMNS]):
             if dtype != pl.String or len(texts := one_spelling(self.head(k))) <= ENOUGH_ROWS:
                 continue
@@ -116,8 +118,14 @@ class Table:
 
         what = f"{self.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
         note = Finding("second_header", "note", what, "If it is a person, remove the texts.")
-        head, notes = (lambda k: self.head(k)[1:]), (*self.notes, note)
-        rest = replace(self, head=head, pieces=rows, cells=None, rows_above=self.rows_above + 1, notes=notes)
+        rest = replace(
+            self,
+            head=lambda k: self.head(k)[1:],
+            pieces=rows,
+            cells=None,
+            rows_above=self.rows_above + 1,
+            notes=(*self.notes, note),
+        )
         return rest.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
 
 
@@ -198,7 +206,8 @@ def table_of_frame(
     """A dataframe in memory as a table."""
 
     def pieces(chosen: Sequence[int]) -> Pieces:
-        size, n = rows_in_a_piece(len(chosen)), max(frame.height, 1)
+        size = rows_in_a_piece(len(chosen))
+        n = max(frame.height, 1)
         part = by_position(frame[:, list(chosen)])
         for start in range(0, n, size):
             yield part.slice(start, size), min((start + size) / n, 1.0)
@@ -213,18 +222,18 @@ def series_of(values: list[Any]) -> pl.Series:
     >>> series_of([1, None, True]).to_list(), series_of([1, "A", True]).to_list()
     ([1.0, None, 1.0], ['1', 'A', '1'])
     """
-    known = [None if is_missing(value) else value for value in values]
-    kinds = {type(value) for value in known} - {type(None)}
+    plain_values = [None if is_missing(value) else value for value in values]
+    kinds = {type(value) for value in plain_values} - {type(None)}
     if not kinds:
-        return pl.Series(known, dtype=pl.Null)
-    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in known):
-        return pl.Series(known, dtype=pl.Int64)
+        return pl.Series(plain_values, dtype=pl.Null)
+    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in plain_values):
+        return pl.Series(plain_values, dtype=pl.Int64)
     if kinds != {int} and all(issubclass(kind, bool | int | float) or hasattr(kind, "dtype") for kind in kinds):
         try:
-            return pl.Series([None if value is None else float(value) for value in known], dtype=pl.Float64)
+            return pl.Series([None if value is None else float(value) for value in plain_values], dtype=pl.Float64)
         except (OverflowError, ValueError):
             pass  # text of numpy's, or a whole number of more than 308 digits
-    plain = (int(value) if isinstance(value, bool) else value for value in known)
+    plain = (int(value) if isinstance(value, bool) else value for value in plain_values)
     return pl.Series([None if value is None else str(value) for value in plain], dtype=pl.String)
 
 
@@ -256,7 +265,8 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
         what = f"the dataframe's column labels have several levels, as in {levels[0]!r}, and an item has one label."
         raise ReadError(f"{what} Join them: df.columns = ['_'.join(map(str, c)) for c in df.columns].")
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
-    index, labels = nw.maybe_get_index(frame), None
+    index = nw.maybe_get_index(frame)
+    labels = None
     if index is not None and len(set(index)) == len(frame):  # labels of rows that differ from each other
         plain = [label.item() if hasattr(label, "item") else label for label in index]
         labels = series_of(plain)
@@ -294,9 +304,9 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     if dtype == pl.String:
         return column
     if dtype.is_float():
-        whole = column.cast(pl.Int64, strict=False)
-        if (whole.cast(dtype) == column).all() and not column.is_nan().any():
-            return whole.cast(pl.String)
+        integers = column.cast(pl.Int64, strict=False)
+        if (integers.cast(dtype) == column).all() and not column.is_nan().any():
+            return integers.cast(pl.String)
     if not is_plain(dtype):
         raise ReadError(f"{name} is of type {dtype}; labels are text or numbers.")
     return column.cast(pl.String)

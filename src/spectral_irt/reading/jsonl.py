@@ -21,7 +21,9 @@ from spectral_irt.reading.text_pieces import HEAD_BYTES, end_of_last_line, notes
 from spectral_irt.text import listed
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
-NUMBER, ITEM = 0, 1  # columns that are no fields, whose names are texts
+# columns that are no fields, whose names are texts
+NUMBER = 0
+ITEM = 1
 _KINDS = {list: "a list", str: "a text", bool: "true or false", type(None): "null", dict: "an object"}
 
 Numbered = list[tuple[int, dict[Any, Any]]]  # objects, each with the number of its line
@@ -29,11 +31,11 @@ Numbered = list[tuple[int, dict[Any, Any]]]  # objects, each with the number of 
 
 def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; an error where a name comes twice, and which value is meant cannot be known."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         twice = listed(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ReadError(f"has the field {twice} more than once. Keep one of each.")
-    return found
+    return fields
 
 
 def numbered_objects(

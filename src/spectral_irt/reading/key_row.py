@@ -105,8 +105,8 @@ def is_key_label(text: Any) -> bool:
 
 def _with_every_row(table: Table) -> Table:
     """The same table, which shows all of its rows at once."""
-    whole = table.whole()
-    return replace(table, head=whole.to_series)
+    frame = table.whole()
+    return replace(table, head=frame.to_series)
 
 
 def _find_key_rows(table: Table, options: ReadOptions) -> list[KeyRow]:

@@ -29,8 +29,11 @@ ELSEWHERE = (
 
 # polars decodes far ahead of what is used, and no further than the end of a window. To begin one takes time, so that
 # there are few, and none in a long file, where what is decoded ahead is small beside the rest; as is a piece.
-WINDOWS, WINDOW_ROWS, LONG = 16, 1 << 18, 1 << 22
-PIECES, LEAST_ROWS = 32, 75_000
+WINDOWS = 16
+WINDOW_ROWS = 1 << 18
+LONG = 1 << 22
+PIECES = 32
+LEAST_ROWS = 75_000
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -72,13 +75,14 @@ def open_table(file: File) -> Table:
         seen = 0
         with polars_errors_named(file.name, remedy):
             chosen = lazy.select(pl.nth(list(columns)))
-            whole = file.uri is not None or n_rows > LONG
-            window = n_rows if whole else max(WINDOW_ROWS, -(-n_rows // WINDOWS))
+            in_one_piece = file.uri is not None or n_rows > LONG
+            window = n_rows if in_one_piece else max(WINDOW_ROWS, -(-n_rows // WINDOWS))
             for start in range(0, n_rows, window):
                 for batch in chosen.slice(start, window).collect_batches(chunk_size=size, maintain_order=True):
                     seen += batch.height
                     yield by_position(batch), min(seen / n_rows, 1.0)
 
     added = range(n_own, len(schema))
-    names, types = list(schema.names()), list(schema.dtypes())
+    names = list(schema.names())
+    types = list(schema.dtypes())
     return Table(file.name, names, types, head, pieces, untyped=added, n_added=len(added))

@@ -29,7 +29,9 @@ class PersonColumns:
     """What columns say about people, piece by piece; a long table says it with every answer."""
 
     def __init__(self, names: Sequence[str], source: str, of: str = "person") -> None:
-        self.names, self.source, self.of = tuple(dict.fromkeys(map(str, names))), source, of
+        self.names = tuple(dict.fromkeys(map(str, names)))
+        self.source = source
+        self.of = of
         self._parts: list[pl.DataFrame] = []
         self._waiting = self._settled = 0
 
@@ -150,9 +152,9 @@ def _refuse_words_among_numbers(source: str, name: str, values: NDArray[Any]) ->
 def _rows_about(table: Table, label: int, about: PersonColumns) -> People:
     labels: dict[str, None] = {}
     for piece, _ in table.pieces([label, *about.positions(table)]):
-        own, *values = piece.get_columns()
-        about.add(own, values, table)
-        labels |= dict.fromkeys(own.cast(pl.String).drop_nulls())
+        labels_of_rows, *values = piece.get_columns()
+        about.add(labels_of_rows, values, table)
+        labels |= dict.fromkeys(labels_of_rows.cast(pl.String).drop_nulls())
     return about.people(np.array(list(labels), dtype=object))
 
 
@@ -172,12 +174,15 @@ def read_key(path: str | os.PathLike[str], sheet: str | int | None, encoding: st
 
 def key_of_table(table: Table) -> dict[str, Any]:
     """The right answer of every item; or the scores of its answers, where there is a column of them."""
-    whole, names = table.whole(), [plain(name) for name in table.columns]
+    whole = table.whole()
+    names = [plain(name) for name in table.columns]
 
     def find(known: frozenset[str]) -> list[pl.Series]:
         return [whole.to_series(k) for k, name in enumerate(names) if name in known]
 
-    item, answer, score = find(ITEM_NAMES) or find(ID_NAMES), find(KEY_NAMES), find(SCORE_NAMES)
+    item = find(ITEM_NAMES) or find(ID_NAMES)
+    answer = find(KEY_NAMES)
+    score = find(SCORE_NAMES)
     if len(item) == len(answer) == len(score) == 1:
         return _scores(item[0], answer[0], score[0], name=table.name)
     if len(item) == 1 and len(answer) == 1:

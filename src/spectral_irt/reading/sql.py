@@ -74,7 +74,8 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
             waiting += [] if batch is None else [frame_of_batch(batch)]
             if sum(each.height for each in waiting) >= (rows if batch is not None else 1):
                 frame = pl.concat(waiting, how="vertical_relaxed").cast(types)
-                types, waiting = dict(frame.schema), []
+                types = dict(frame.schema)
+                waiting = []
                 yield frame
     except (SpectralIrtError, GeneratorExit, KeyboardInterrupt):
         raise
@@ -159,8 +160,8 @@ def opened(database: str, **config: Any) -> Any:
 def first_line(error: Exception) -> str:
     """What a database said, without its own prefixes and details."""
     text = str(error).strip()
-    found = re.search(r"ERROR:\s*(.+)", text) or re.search(r"FATAL:\s*(.+)", text)
-    text = found.group(1) if found else text
+    match = re.search(r"ERROR:\s*(.+)", text) or re.search(r"FATAL:\s*(.+)", text)
+    text = match.group(1) if match else text
     for prefix in ("IO: [libpq] ", "Failed to connect: "):
         text = text.removeprefix(prefix)
     return printable(text.splitlines()[0] if text else type(error).__name__)[:300].rstrip(".! ")

@@ -50,7 +50,9 @@ class RawPiece(NamedTuple):
 def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None) -> Iterator[RawPiece]:
     """The file in pieces of UTF-8; `cut` finds where the last whole record of a buffer ends (0 when there is none)."""
     waiting: list[bytes] = []  # of a record whose end has not come
-    held, wanted, line = 0, 0, 1
+    held = 0
+    wanted = 0
+    line = 1
     for data, done in itertools.chain(unpacked(file, size or PIECE_BYTES), [(None, 1.0)]):  # None: the end
         waiting.append(data or b"")
         held += len(waiting[-1])
@@ -65,7 +67,8 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
                 _check_utf8(file, piece, line)
             yield RawPiece(piece, line, done)
             line += buffer.count(b"\n", 0, end)
-        waiting, held = [buffer[end:]], len(buffer) - end
+        waiting = [buffer[end:]]
+        held = len(buffer) - end
         wanted = 0 if end else min(2 * held, LONGEST_RECORD + 1)  # looked at anew when it has doubled, not every time
 
 
@@ -164,10 +167,10 @@ def checked_encoding(name: str | None) -> str | None:
         return None
     try:
         codec = codecs.lookup(str(name))
-        known = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES
+        is_text = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES
     except (LookupError, ValueError, UnicodeError):
-        known = False
-    if not known:
+        is_text = False
+    if not is_text:
         from encodings.aliases import aliases
 
         names = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
@@ -181,7 +184,8 @@ def _encoding_of(start: bytes) -> str | None:
     for mark, encoding in BOMS.items():
         if start.startswith(mark):
             return encoding
-    high, low = start[:4096:2], start[1:4096:2]
+    high = start[:4096:2]
+    low = start[1:4096:2]
     for name, half, other in (("utf-16-be", high, low), ("utf-16-le", low, high)):
         if half.count(0) >= max(FEWEST_ZEROS * len(half), 2) and not other.count(0):
             return name
@@ -191,7 +195,8 @@ def _encoding_of(start: bytes) -> str | None:
 def in_utf8(file: File, pieces: Iterator[tuple[bytes, float]], encoding: str) -> Iterator[tuple[bytes, float]]:
     """The pieces of a text in this encoding, as UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    line, done = 1, 1.0
+    line = 1
+    done = 1.0
     try:
         for data, done in pieces:
             text = decoder.decode(data)
@@ -254,7 +259,9 @@ def unpacked_zstd(packed: Any, size: int) -> Iterator[bytes]:
     import zstandard
 
     new = zstandard.ZstdDecompressor().decompressobj
-    frame, rest, found = new(), b"", bytearray()
+    frame = new()
+    rest = b""
+    found = bytearray()
     while data := rest or packed.read(1024):  # of which no more than 32 MB can come
         frame = new() if frame.eof else frame
         try:

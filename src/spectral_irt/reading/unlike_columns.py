@@ -222,8 +222,8 @@ def values_of(table: Table, columns: Sequence[int], missing: Sequence[str], ever
     values = {k: Counter[str]() for k in columns}
     plain = [k for k in columns if is_plain(table.dtypes[k])]
     for frame in _rows_of(table, plain, every_row):
-        whole = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8)).cast(pl.String).unpivot()
-        texts = one_spelling(whole["value"])  # column after column, spelled in one go
+        by_column = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8)).cast(pl.String).unpivot()
+        texts = one_spelling(by_column["value"])  # column after column, spelled in one go
         for n, k in enumerate(plain):
             if len(values[k]) >= WIDEST:
                 continue

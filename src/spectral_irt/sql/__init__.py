@@ -30,9 +30,9 @@ def responses_in_database(
     tell("connecting to the database")
     connection = connect(database, threads)
     try:
-        given = find_table(connection, table, columns)
+        table_found = find_table(connection, table, columns)
         connection.begin()
-        yield coded(DatabaseEngine(connection), given, tell)
+        yield coded(DatabaseEngine(connection), table_found, tell)
     finally:
         connection.close()
 

@@ -129,11 +129,11 @@ class DatabaseEngine(Engine):
         return self.one(queries.ACROSS, answers=part.answers, people=part.people, all_people=int(not informative))
 
     def _some_items(self, part: Answers, new_code: NDArray[np.int32]) -> Answers:
-        kept = np.flatnonzero(new_code >= 0).astype(np.int32)
-        self.load(item=kept, new=new_code[kept])
+        stays = np.flatnonzero(new_code >= 0).astype(np.int32)
+        self.load(item=stays, new=new_code[stays])
         answers = self.create("answers", queries.SOME_ITEMS, old=part.answers)
         people = self.create("people", queries.PEOPLE, answers=answers)
-        return Answers(answers, people, part.n_persons, len(kept))
+        return Answers(answers, people, part.n_persons, len(stays))
 
     def _under(self, part: Answers | Weighed, weighting: Weighting, beta: Floats, *categories: Any) -> Weighed:
         if isinstance(part, Weighed):  # at other difficulties
@@ -226,7 +226,8 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in ("person", "item", "response")}
     put = {"table": named} | {role: queries.column_called(name) for role, name in names.items()}
-    kind, of_item = types[names["response"]], types[names["item"]]
+    kind = types[names["response"]]
+    of_item = types[names["item"]]
     head = queries.written(queries.HEAD, connection.dialect, table=named)
     is_exact = kind == pl.String and names["response"] in connection.numeric_columns(head)
     if not (kind.is_numeric() or kind == pl.Boolean or is_exact):
@@ -235,7 +236,8 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
             "false. Make a view: SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
         )
     if not (of_item.is_integer() or of_item == pl.String):
-        item, its = names["item"], str(of_item).lower()
+        item = names["item"]
+        its = str(of_item).lower()
         raise ReadError(f"{source}: column {item!r} is of type {its}; items are text or whole numbers.")
     if kind == pl.Boolean:
         put["response"] = exp.Cast(this=put["response"], to=exp.DataType.build("INT"))
@@ -258,8 +260,8 @@ def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expressi
                 raise
             connection.recover()
             missing = error
-    there = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].to_list()
-    has = f"it has {listed(dict.fromkeys(there))}" if there else "it has none at all"
+    tables = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].to_list()
+    has = f"it has {listed(dict.fromkeys(tables))}" if tables else "it has none at all"
     raise DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.") from missing
 
 

@@ -184,4 +184,5 @@ def column_called(name: str) -> exp.Expression:
     return exp.Column(this=exp.to_identifier(name, quoted=True))
 
 
-A, ONE = column_called("a"), exp.Literal.number(1)
+A = column_called("a")
+ONE = exp.Literal.number(1)
