@@ -37,6 +37,7 @@ from spectral_irt.data.block import (
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import BLANK, BlankCounter, Place, RawAnswers, Scoring, refuse_blanks
+from spectral_irt.data.values import filled, plain_values
 from spectral_irt.engine.base import budget
 from spectral_irt.engine.spill import give_back_freed
 from spectral_irt.errors import (
@@ -516,18 +517,3 @@ def _add_sparse(builder: ResponsesBuilder, matrix: Any, labels: Labels) -> None:
         )
     builder.add(row, column, plain_values(stored.data), lambda k: (SOURCE, labels[column[k]], int(row[k])))
     builder.whole_people(stored.shape[0], range(stored.shape[0]), labels)
-
-
-def plain_values(values: NDArray[Any]) -> Any:
-    """Numbers as an array, and anything else as a polars Series."""
-    if values.dtype.kind in "biuf":
-        return values
-    from spectral_irt.reading.frame import series_of
-
-    return series_of(values.tolist())
-
-
-def filled(values: Any) -> NDArray[Any]:
-    if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
-    return np.asarray(values)

@@ -1,6 +1,11 @@
-"""Facets: of which item, rater, occasion, ... each virtual item is a combination. An answer that a rater gave to a
-person's work on an item is an answer to the virtual item (item, rater): one of those that were met, so never more than
-there are answers. What a model says about raters and items is a design on these."""
+"""Facets: of which item, rater, occasion, ... each virtual item is a combination.
+
+An answer that a rater gave to a person's work on an item is an answer to the virtual item (item, rater): one of those
+that were met, so never more than there are answers. What a model says about raters and items is a design on these.
+
+Readers of long tables make them (`facets=`); `estimators/linear_design.py` makes the design, `analysis/facets.py` the
+tables of raters.
+"""
 
 from __future__ import annotations
 

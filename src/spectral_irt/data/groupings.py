@@ -1,4 +1,7 @@
-"""Groups of people by a column about them: its values, or intervals of numbers such as age."""
+"""Groups of people by a column about them: its values, or intervals of numbers such as age.
+
+`fit --group` asks for them, and a second fit that splits an item by groups.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """What is wrong with raw answers: odd values, neither an answer nor missing, with their place and what to do about
-them; a threshold that all are above; right answers that nobody gave."""
+them; a threshold that all are above; right answers that nobody gave.
+
+`ResponsesBuilder` notes each piece (`ValueCheck.note`), and complains when all were read.
+"""
 
 from __future__ import annotations
 

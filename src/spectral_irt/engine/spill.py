@@ -1,4 +1,7 @@
-"""Arrays beyond the memory that may be used: temporary files that are mapped, and go with their arrays."""
+"""Arrays beyond the memory that may be used: temporary files that are mapped, and go with their arrays.
+
+The budget (`base.py`) puts here what it has no room for; the builder of responses, pieces that wait to be packed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Many logs as one table: models, prompts, right and wrong, and what is known of the prompts."""
+"""Many logs as one table: models, prompts, right and wrong, and what is known of the prompts.
+
+Each file is a `Log` by the reader of its harness (`log.py`); models are people, prompts items. Leaderboards call
+`collect`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Log: the scores of one model on one benchmark, as a harness wrote them; and which harness wrote a file."""
+"""Log: the scores of one model on one benchmark, as a harness wrote them; and which harness wrote a file.
+
+A reader of a harness has `is_ours(path, head)` and `read(file, attributes)`, which returns logs; here are the `Log`,
+and what all readers do alike. `collect.py` puts logs together.
+"""
 
 from __future__ import annotations
 

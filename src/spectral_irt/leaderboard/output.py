@@ -1,4 +1,7 @@
-"""The leaderboard as files: tables, Markdown, JSON and the plot; complete or not at all."""
+"""The leaderboard as files: tables, Markdown, JSON and the plot; complete or not at all.
+
+`Leaderboard.write` and the command `leaderboard` call `write_board`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a leaderboard is made of: answers of models to prompts, and what is known of the prompts."""
+"""What a leaderboard is made of: answers of models to prompts, and what is known of the prompts.
+
+Logs of a harness, or a table of models and prompts, read with the attributes that were asked for. `Leaderboard.read`
+and the command call `read_source`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Responses put in terms of a calibration: the same items under the same codes, whoever answered them."""
+"""Responses put in terms of a calibration: the same items under the same codes, whoever answered them.
+
+An analysis, a bank that scores or is updated, and anchors match responses by this: items by label, categories by what
+stood in the data.
+"""
 
 from __future__ import annotations
 

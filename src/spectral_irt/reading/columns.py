@@ -1,5 +1,8 @@
 """Is a table long (one row per answer) or wide (one row per person, one column per item), and which column is what?
-Options decide first, then the names of the columns, then their values."""
+
+Options decide first, then the names of the columns, then their values. `tables.py` asks for every table
+(`find_layout`); of wide ones `item_columns.py` chooses the items.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Families of columns: names that differ in one number only, such as PrePANAS_01 to PrePANAS_20. Where a file has a
-hundred columns, these are what a person chooses among; and two families may be the same items on two occasions."""
+"""Families of columns: names that differ in one number only, such as PrePANAS_01 to PrePANAS_20.
+
+Where a file has a hundred columns, these are what a person chooses among; and two families may be the same items on two
+occasions. `item_columns.py` names them in findings and errors.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""Table: columns that can be read in pieces, from a file or from a dataframe of any library. A label of a person or
-item is an integer or a text. Text that came without a type (CSV) becomes integers only when every label of its kind is
-a whole number written the plain way: "7" does, "007" keeps all of them text."""
+"""Table: columns that can be read in pieces, from a file or from a dataframe of any library.
+
+A label of a person or item is an integer or a text. Text that came without a type (CSV) becomes integers only when
+every label of its kind is a whole number written the plain way: "7" does, "007" keeps all of them text.
+
+The reader of every format makes a `Table`; layouts are found in it, and builders read its pieces.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.data.builder import filled, plain_values
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
+from spectral_irt.data.values import filled, plain_values, series_of
 from spectral_irt.errors import Finding, OptionError, ReadError, retold
 from spectral_irt.text import did_you_mean, in_short, listed, printable
 
@@ -214,27 +218,6 @@ def table_of_frame(
 
     head = lambda k: frame.to_series(k).head(HEAD_ROWS)  # noqa: E731
     return Table(name, columns, list(frame.dtypes), head, pieces, row_labels=row_labels)
-
-
-def series_of(values: list[Any]) -> pl.Series:
-    """Values of any kinds; null where one is missing.
-
-    >>> series_of([1, None, True]).to_list(), series_of([1, "A", True]).to_list()
-    ([1.0, None, 1.0], ['1', 'A', '1'])
-    """
-    plain_values = [None if is_missing(value) else value for value in values]
-    kinds = {type(value) for value in plain_values} - {type(None)}
-    if not kinds:
-        return pl.Series(plain_values, dtype=pl.Null)
-    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in plain_values):
-        return pl.Series(plain_values, dtype=pl.Int64)
-    if kinds != {int} and all(issubclass(kind, bool | int | float) or hasattr(kind, "dtype") for kind in kinds):
-        try:
-            return pl.Series([None if value is None else float(value) for value in plain_values], dtype=pl.Float64)
-        except (OverflowError, ValueError):
-            pass  # text of numpy's, or a whole number of more than 308 digits
-    plain = (int(value) if isinstance(value, bool) else value for value in plain_values)
-    return pl.Series([None if value is None else str(value) for value in plain], dtype=pl.String)
 
 
 def table_of_any_frame(native: Any) -> tuple[Table, str]:

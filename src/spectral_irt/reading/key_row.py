@@ -1,5 +1,9 @@
-"""A row of a wide table that holds the answer key. Many teachers write the right answers into the sheet, below the
-names of the questions or at its end, and call that row "Key". It is the key, and no person."""
+"""A row of a wide table that holds the answer key.
+
+Many teachers write the right answers into the sheet, below the names of the questions or at its end, and call that row
+"Key". It is the key, and no person. `tables.py` takes it out before people are read, and looks at the last row again
+when all were.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
-"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys. A
-key is a table of items and their right answers, perhaps with scores, or one row under the names of the items."""
+"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys.
+
+A key is a table of items and their right answers, perhaps with scores, or one row under the names of the items.
+
+`read` calls `read_key` and gives builders `PersonColumns` to fill; `Responses.with_people` calls `read_people`.
+"""
 
 from __future__ import annotations
 

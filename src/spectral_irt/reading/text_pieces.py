@@ -1,5 +1,9 @@
 """The bytes of a text file as UTF-8, unpacked, in pieces that end at the end of a record; and how much may be unpacked
-as a whole: a small archive (a workbook, an .eval log) can hold more than any machine has room for."""
+as a whole: a small archive (a workbook, an .eval log) can hold more than any machine has room for.
+
+CSV, JSON lines and logs are read by this; `tables.py` reads all files in the encoding that they turn out to have
+(`read_as_written`).
+"""
 
 from __future__ import annotations
 
