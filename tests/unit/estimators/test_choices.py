@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from spectral_irt import simulate
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
+from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.data.block import Thresholds
 from spectral_irt.estimators.anchored import Known
 from spectral_irt.estimators.estimable import between_parts
 from spectral_irt.estimators.linear_fit import DesignResult, Explained, _people, explain_items, numbers_taken_for_words
-from spectral_irt.estimators.spectral_steps import Errors, choose_method, chosen_method
+from spectral_irt.estimators.spectral_steps import Errors, choose_method, chosen_method, expected_meat
 
 
 @pytest.mark.parametrize(
@@ -139,3 +141,18 @@ def test_a_chain_beside_anchors_has_their_mean_in_each_part():
     first = ((1.0 - 0.0) + (2.0 - 0.4)) / 2
     every = ((1.0 - 0.0) + (2.0 - 0.4) + (0.5 - 0.1)) / 3
     np.testing.assert_allclose(found, [1.0, 0.3 + first, 2.0, -1.0 + every, 0.2 + every, 0.5, -0.5 + 0.4])
+
+
+def test_expected_squares_of_weighted_scores_have_the_weights_squared():
+    data = simulate.rasch(120, 5, seed=2)
+    weights = np.random.default_rng(1).uniform(0.3, 3, 120)
+    beta = data.difficulty
+    found = SimpleNamespace(point=SimpleNamespace(beta=beta))
+    expected = np.zeros((5, 5))
+    for person in np.flatnonzero(data.responses.informative):  # the others tell nothing
+        alone = data.responses.take_persons(np.array([person]))
+        expected += weights[person] ** 2 * ExactLikelihood(alone).information(beta)
+    likelihood = Likelihood(data.responses, beta, weights=weights)
+    np.testing.assert_allclose(expected_meat(likelihood, found, None), expected, rtol=1e-4, atol=1e-6)
+    given = np.eye(5)
+    assert expected_meat(Likelihood(data.responses, beta), found, given) is given

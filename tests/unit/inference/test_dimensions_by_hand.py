@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import spectral_irt as si
+from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.dimensions import dimensionality as module
 from spectral_irt.inference.dimensions.contrast import Contrasts
 from spectral_irt.inference.dimensions.dimensionality import (
@@ -216,3 +217,45 @@ def test_people_and_items_that_are_looked_at(monkeypatch):
 def test_what_would_not_be_seen_is_said_above_a_residual_correlation_of_two_fifths():
     assert only_above(0.41) == "; only residual correlations above 0.4 would be seen"
     assert only_above(0.39) == ""
+
+
+def test_sums_of_large_samples_allow_for_slopes_by_what_draws_from_a_model_with_slopes_share(monkeypatch):
+    """The mean of what pairs share in the draws is taken off, and its error is in the variances."""
+    rng = np.random.default_rng(2)
+    halves = rng.uniform(1, 2, (2, 4, 5, 5))
+    draws = rng.normal(size=(3, 2, 4, 5, 5))
+    evidence = SimpleNamespace(
+        halves=halves,
+        half="the halves",
+        table=SimpleNamespace(thresholds=np.zeros(5), responses=SimpleNamespace(thresholds=Thresholds.ones(5))),
+    )
+    seen = []
+    monkeypatch.setattr(module, "_tables_with_slopes", lambda *each: iter(range(3)))
+    monkeypatch.setattr(module, "pair_sums", lambda k, beta, half: (None, draws[k]))
+    monkeypatch.setattr(module, "_against_normal", lambda *each: seen.append(each))
+    module._normal_with_slopes(evidence, None)
+    ((told, adjusted, unsure),) = seen
+    assert told is evidence
+    assert unsure == pytest.approx(4 / 3)
+    np.testing.assert_allclose(adjusted[:, 0], halves[:, 0] - (draws[0, :, 0] + draws[1, :, 0] + draws[2, :, 0]) / 3)
+    np.testing.assert_allclose(adjusted[:, 1], halves[:, 1] * 4 / 3)
+    np.testing.assert_array_equal(adjusted[:, 2:], halves[:, 2:])
+
+
+def test_large_samples_are_judged_over_both_halves_and_contrasts_by_either(monkeypatch):
+    """Twice the smaller p-value, for asking twice."""
+    halves = np.random.default_rng(3).uniform(1, 2, (2, 4, 3, 3))
+    first, second = np.triu_indices(3, 1)
+    evidence = SimpleNamespace(halves=halves, first=first, second=second, people=["one", "other"])
+    p = {"one": 0.2, "other": 0.004}
+    monkeypatch.setattr(module, "_validated", lambda people, found, tested, unsure: (p[people], found[0, 0, 0]))
+    found = module._against_normal(evidence)
+    assert found.contrast_p == 0.008
+    shared, variance, _, n = halves[0] + halves[1]
+    np.testing.assert_allclose(found.pairs.z, shared[first, second] / np.sqrt(variance[first, second]))
+    np.testing.assert_allclose(found.pairs.sd, n[first, second] ** -0.5)
+    p["one"] = 0.001
+    assert module._against_normal(evidence).contrast_p == 0.002
+    p |= {"one": 0.6, "other": 0.7}
+    assert module._against_normal(evidence).contrast_p == 1
+    assert module._strength(evidence) == pytest.approx((halves[0, 0, 0, 0] + halves[1, 0, 0, 0]) / 2)

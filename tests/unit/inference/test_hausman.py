@@ -9,7 +9,9 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt.errors import DesignError, OptionError, for_shell
 from spectral_irt.estimators.population import marginal_scores, normal_population, posteriors
+from spectral_irt.inference.groups import hausman as module
 from spectral_irt.inference.groups.hausman import MOST_THRESHOLDS, forms_follow_ability, hausman
+from spectral_irt.inference.groups.sampling import Sampling
 
 
 @pytest.mark.parametrize("categories", [2, 4])
@@ -186,3 +188,42 @@ def test_forms_for_grades_are_a_note_and_forms_chosen_by_answers_a_warning():
     for options in ({"design": "two-stage"}, {"design": "stopping"}, {"design": "adaptive", "length": 15}):
         assert not forms_follow_ability(si.simulate.rasch(1000, 60, seed=2, **options).responses)
     assert not forms_follow_ability(si.simulate.rasch(400, 20, seed=3).responses)
+
+
+def test_of_very_much_a_sample_of_items_and_of_people_is_taken(monkeypatch):
+    """Thresholds and responses up to a limit each; people stay in their groups and clusters."""
+    rng = np.random.default_rng(3)
+    answers = si.simulate.rasch(400, 12, seed=2).responses
+    group, cluster = np.arange(400) % 2, np.arange(400) // 10
+    start = np.linspace(-1, 1, 12)
+    start[5] = np.nan
+    weights = rng.uniform(0.5, 2, 400)
+    monkeypatch.setattr(module, "MOST_THRESHOLDS", 6)
+    monkeypatch.setattr(module, "MOST_RESPONSES", 1200)
+    sample = module._sample(answers, start, group.tolist(), 0, Sampling(weights, cluster))
+    assert sample.everyone.n_items == 6
+    place = [answers.items.tolist().index(label) for label in sample.everyone.items.tolist()]
+    np.testing.assert_array_equal(sample.start, start[place])
+    assert 5 not in place
+    assert sample.share == pytest.approx(1200 / (6 * 400))
+    assert 160 < sample.everyone.n_persons < 240
+    who = np.searchsorted(answers.persons.astype(int), sample.everyone.persons.astype(int))
+    np.testing.assert_array_equal(sample.weights, weights[who])
+    for g, (people, own) in enumerate(zip(sample.populations, sample.samplings, strict=True)):
+        theirs = who[group[who] == g]
+        np.testing.assert_array_equal(people.persons, answers.persons[theirs])
+        np.testing.assert_array_equal(own.cluster, cluster[theirs])
+        np.testing.assert_array_equal(own.weights, weights[theirs])
+    monkeypatch.setattr(module, "MOST_RESPONSES", 10**6)
+    whole = module._sample(answers, start, None, 0, Sampling(weights, cluster))
+    assert (whole.share, len(whole.populations)) == (1.0, 1)
+    assert whole.everyone.n_persons == 400
+
+
+def test_items_without_somebody_in_every_category_are_not_compared():
+    x = si.simulate.partial_credit(200, 4, categories=3, seed=1).responses.to_dense()
+    x[:, 1] = np.minimum(x[:, 1], 1)  # nobody in the highest
+    x[:, 2] = np.where(x[:, 2] == 0, 1, x[:, 2])  # nobody in the lowest
+    answers = si.Responses.from_wide(x, ordered=True, unused="keep")
+    sample = module._sample(answers, np.zeros(answers.thresholds.n_entries), None, 0, Sampling())
+    assert sample.everyone.items.tolist() == [0, 3]
