@@ -284,6 +284,16 @@ def test_a_night_without_the_column_of_the_items_says_so(cli, bank):
     cli.refused("update bank night.csv", "'x'")
 
 
+def test_an_item_of_the_bank_is_never_left_out_for_what_it_holds(cli, bank):
+    form("new.csv", 3)
+    table = pl.read_csv("new.csv")
+    table.with_columns(pl.col("q3") + 5).write_csv("odd.csv")
+    for command in ("score odd.csv --bank bank", "update bank odd.csv"):
+        cli.refused(command, "odd.csv: 'q3' is an item of the bank.", "'q3' holds", "--ignore q3")
+    cli.ok("score odd.csv --bank bank --ignore q3")
+    cli.refused("score odd.csv --bank bank --items q*", "column 'q3', row 1 holds 5")
+
+
 def test_digests_of_a_partitioned_folder(cli, bank):
     form("new.csv", 3)
     table = read("new.csv")
@@ -324,7 +334,7 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(cli, bank, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("spectral_irt.cli.bank_work.updated", stopped)
+        patch.setattr("spectral_irt.cli.bank_work.update_with_drift", stopped)
         done = cli("update bank new.csv")
         assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
     assert contents() == before

@@ -21,7 +21,7 @@ import typer
 from spectral_irt.cli.help import option, place
 from spectral_irt.cli.terminal import Progress, cluster
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
-from spectral_irt.text import without_secrets
+from spectral_irt.text import listed, without_secrets
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
@@ -296,6 +296,11 @@ class Reading:
 
     def read_for_bank(self, bank: Bank, files: Sequence[str], progress: Progress, call: Call) -> Responses:
         """Answers to items of a bank, in the kind that the bank has, be it those of a single person."""
+        responses = self._read_in_kind(bank, files, progress, call)
+        _refuse_items_left_out(responses, bank)
+        return responses
+
+    def _read_in_kind(self, bank: Bank, files: Sequence[str], progress: Progress, call: Call) -> Responses:
         try:
             if not bank.right_or_wrong:
                 codes = bank.calibration.codes
@@ -314,7 +319,6 @@ class Reading:
         """What is wrong with files that cannot be read because the column that names the items is gone."""
         from spectral_irt.reading.columns import without_items
         from spectral_irt.reading.formats import find_files, open_table
-        from spectral_irt.text import listed
 
         if self.item is not None or self.sql is not None or "-" in files:
             return None
@@ -432,6 +436,27 @@ class AskedScale(NamedTuple):
     first: float
     second: float
     by: str  # persons, items or formula, as of `study.rescale`
+
+
+LEFT_OUT = (
+    "attribute_columns",
+    "total_columns",
+    "unlike_columns",
+)  # findings about columns that were taken for no items
+
+
+def _refuse_items_left_out(responses: Responses, bank: Bank) -> None:
+    """An error where a column that is called as an item of the bank was taken for something else: a bank would never
+    hear of the item again."""
+    known = set(map(str, bank.items.tolist()))
+    for finding in responses.notes:
+        names = [name for name in finding.items if finding.code in LEFT_OUT and str(name) in known]
+        if names:
+            raise ReadError(
+                f"{responses.source}: {listed(names)} {'is an item' if len(names) == 1 else 'are items'} of the bank. "
+                f"{finding.sentence} Correct the responses, or name all items with `items=`; to leave out "
+                f"{'it' if len(names) == 1 else 'them'}, say `ignore={','.join(map(str, names))!r}`."
+            )
 
 
 def asked_scale(text: str) -> AskedScale:
