@@ -256,7 +256,7 @@ def _wide(table: Table, options: ReadOptions, label: int | None, ignored: set[in
         others = {**others, "unnamed_columns": dict.fromkeys(unnamed, "")}
     if not chosen:
         item_columns.check_named(options.items, [table.columns[k] for k in columns], table.name)
-    return Wide(label, tuple(chosen), others, alike, by_default=not options.items)
+    return Wide(label, tuple(chosen), others, alike, by_default=not (options.items or options.scoring.key))
 
 
 def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int | None:

@@ -134,3 +134,12 @@ def test_points_up_to_111_are_to_be_cut():
     said = complaint(pl.DataFrame(columns(named("EPIA#", 8), RNG.integers(0, 112, (N, 8)))))
     assert "different whole numbers, too many for the categories of an answer: cut them into about 5" in said
     assert "0 to 22, 23 to 45" in said
+
+
+def test_items_of_a_key_are_one_test():
+    """An exam whose new and anchor items are called differently; its key names all of them."""
+    tests = columns(named("new#", 12), ratings(12, 1, 4)) | columns(named("anchor#", 12), ratings(12, 1, 4))
+    found = read(pl.DataFrame(tests), key=dict.fromkeys(tests, 2))
+    assert found.n_items == 24
+    assert "column_families" not in notes(found)
+    assert "column_families" in notes(read(pl.DataFrame(tests), ordered=True))
