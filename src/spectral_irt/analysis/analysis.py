@@ -493,8 +493,14 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             found += self.checks(parts).findings
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
-        for compared in self._comparisons(parts).values():
-            found += [compared] if isinstance(compared, Finding) else compared.findings
+        comparisons = self._comparisons(parts)
+        for column, compared in comparisons.items():
+            if isinstance(compared, Finding):
+                found.append(compared)
+            elif len(comparisons) == 1:
+                found += compared.findings
+            else:  # groups of several columns may have the same names, such as 0 and 1
+                found += [replace(one, sentence=f"{column}: {one.sentence}") for one in compared.findings]
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
         return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes

@@ -105,24 +105,20 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     def chi_squared(name: str, test: Mapping[str, Any] | None) -> None:
         if test:
             said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
-            rows.append((name, said, _p_on_one_line(test.get("p"))))
+            rows.append((name, said, p_value(test.get("p"))))
 
     chi_squared("Item invariance between low and high scorers", record.get("model_test"))
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
         strength = f"first contrast: eigenvalue {number(shared.get('eigenvalue'))}"
-        rows.append(("Local dependence of pairs of items", pairs, _p_on_one_line(shared.get("pairs_p"))))
-        rows.append(("A second dimension", strength, _p_on_one_line(shared.get("contrast_p"))))
+        rows.append(("Local dependence of pairs of items", pairs, p_value(shared.get("pairs_p"))))
+        rows.append(("A second dimension", strength, p_value(shared.get("contrast_p"))))
     if people:
         n = people["n_people"]
         said = f"{people['share'] * n:,.0f} of {n:,} persons, {number(people['chance'] * n, 1)} expected"
-        rows.append(("Person misfit", said, _p_on_one_line(people.get("p"))))
+        rows.append(("Person misfit", said, p_value(people.get("p"))))
     chi_squared("Conditional against marginal likelihood (Hausman)", record.get("conditional_against_marginal"))
     return rows
-
-
-def _p_on_one_line(p: float | None) -> str:
-    return p_value(p).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _map(data: ReportData) -> Any:

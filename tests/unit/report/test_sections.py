@@ -450,3 +450,13 @@ def test_an_anchor_has_no_standard_error():
     anchored = np.isin(table.values["item"], ["item1", "item3"])
     np.testing.assert_array_equal(np.isnan(table.values["se"]), anchored)
     assert "0.000" not in study.summary()
+
+
+def test_findings_on_groups_of_several_columns_name_the_column():
+    """Both are coded 0 and 1."""
+    study = analysis(si.SpectralRasch(), si.simulate.rasch(400, 8, seed=3).responses)
+    labels = {"gender": np.tile([0, 1], 200), "major": np.repeat([0, 1], 200)}
+    both = [one.sentence for one in study.findings(study.parts(fit=False, groups=labels))]
+    assert all(any(one.startswith(f"{name}: No DIF seen") for one in both) for name in labels)
+    alone = [one.sentence for one in study.findings(study.parts(fit=False, groups={"major": labels["major"]}))]
+    assert any(one.startswith("No DIF seen") for one in alone)
