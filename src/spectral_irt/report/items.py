@@ -184,7 +184,8 @@ def dif_marks(data: ReportData) -> NDArray[Any]:
     marks = np.full(data.items.n_items, "", dtype=object)
     if data.study.facets:
         return marks
-    for column, found in data.study._grouped(data.parts).items():
+    comparisons = data.study._grouped(data.parts)
+    for column, found in comparisons.items():
         flagged = found.items["flagged"] | found.contrasts["flagged"].reshape(-1, len(found.items["item"])).any(axis=0)
         place = positions(found.items["item"].tolist(), data.items.labels)
         for k, letter in zip(

@@ -56,7 +56,7 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
         return Split(names, np.where(inside, np.searchsorted(levels, scores), -1))
     if split == "ability":
         if difficulty is None:
-            raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
+            raise OptionError("`split='ability'` needs difficulties; pass a fit, or use `split='median'`.")
         return by_ability(responses, difficulty)
     raise OptionError(
         f"`split` is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
