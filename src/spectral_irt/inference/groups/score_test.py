@@ -191,6 +191,8 @@ def _unequal_halves(p: float, z: Floats, item_p: Floats, labels: Floats, spread:
     most = f", above all {listed(labels[certain])}" if len(certain) else ""
     apart = size_in_words(spread, "about ")
     sentence = f"Item difficulties differ between low and high scorers {apart} ({p_value(p)}){most}."
-    remedy = "The items are not invariant between the two: be careful when forms or groups of unlike means are compared."
+    remedy = (
+        "The items are not invariant between the two: be careful when forms or groups of unlike means are compared."
+    )
     items = tuple(labels[np.sort(certain)].tolist())
     return (Finding("unequal_halves", "warning" if spread >= NOTABLE else "note", sentence, remedy, items),)
