@@ -101,6 +101,26 @@ def test_what_cannot_be_done_leaves_nothing(quiz, options, says):
     quiz.refused(f"{LINE} {options} -o out", *says)
 
 
+def test_two_fits_side_by_side(quiz):
+    quiz.ok(f"{LINE} -o first")
+    quiz.ok(f"{LINE} --drop density --split tides:region -o second")
+    shown = quiz.ok("compare-fits first second --cut -0.5,0.5 -o both")
+    assert "EAP reliability" in shown
+    assert "Only in 'first': 2 items, 'tides', 'density'." in shown
+    assert "Only in 'second': 2 items, 'tides[region=coast]', 'tides[region=inland]'." in shown
+    assert "change class at -0.5, 0.5" in shown
+    items = pl.read_csv("both/items.csv")
+    assert items.height == 28
+    assert abs(items["difference"].mean()) < 1e-9
+    first, second = (pl.read_csv(f"{folder}/items.csv") for folder in ("first", "second"))
+    both = items.join(first, on="item").join(second, on="item", suffix="_second")
+    shift = (both["difficulty"] - both["difficulty_second"]).mean()
+    assert (both["difficulty_after"] - both["difficulty_second"] - shift).abs().max() < 1e-9
+    quiz.refused("compare-fits first lsat.csv", "is not the results of a fit")
+    quiz.ok("fit lsat.csv -o lsat --skip fit")
+    quiz.refused("compare-fits first lsat", "have 0 items in common")
+
+
 def test_a_ledger_of_another_file_is_said(quiz):
     quiz.ok(f"{LINE} --drop density -o first")
     Path("some.csv").write_text("\n".join(Path("quiz.csv").read_text().splitlines()[:600]) + "\n")

@@ -46,6 +46,7 @@ def run_all(cli):
         f"fit lsat.csv -o all --cut 450 --bank bank {people}",
         "fit booklets.csv -o booklets --all",
         "fit lsat.csv -o plain --anchors bank",
+        "fit lsat.csv -o changed --tailor 0.4",
         "fit lsat.csv -o keyed --all --key key.csv --item-covariates properties.csv",
         "score lsat.csv --bank bank -o scored",
         "link bank bank --common-items link.csv --equate equating.csv -o linked",
@@ -79,7 +80,7 @@ def test_every_column_field_and_head_is_described(cli, lsat, heads):
     tables = [path for path in Path().rglob("*.csv") if path.name not in given and "runs" not in path.parts]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = {name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")}
-    for path in (Path("all/fit.json"), Path("ordered/fit.json"), Path("scored/score.json")):
+    for path in (Path("all/fit.json"), Path("changed/fit.json"), Path("ordered/fit.json"), Path("scored/score.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         # The estimator's parameters, described with it; names of files; what was said about reading; labels.
         own = {"settings", "digests", "reading", "classes", "groups"}

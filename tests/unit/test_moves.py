@@ -184,7 +184,7 @@ def test_ratings_lose_items_and_persons_and_nothing_else():
 BAD = [
     (lambda study: study.drop("q9"), "'q9', which is no item; the items are 'q1'"),
     (lambda study: study.drop("q1", "q1"), "names an item twice"),
-    (lambda study: study.drop("q1", "q2", "q3", "q4", "q5"), "leaves 1 item with responses"),
+    (lambda study: study.drop("q1", "q2", "q3", "q4", "q5"), "leaves 1 item; a scale takes two"),
     (lambda study: study.split("q1", by="age"), "no column 'age'"),
     (lambda study: study.split("q1", by="half"), "from 'a' only"),
     (lambda study: study.join("q1"), "two items or more"),
@@ -270,3 +270,117 @@ def test_a_super_item_of_independent_items_leaves_the_other_thresholds():
     shift = (after - after.mean()) - (before - before.mean())
     se = first.calibration.se[first.calibration.positions(others)]
     assert np.max(np.abs(shift) / se) < 0.02
+
+
+def guesses(seed, guessing, n_persons=800, n_items=24):
+    """Right and wrong responses under the Rasch model, or with a chance to guess."""
+    rng = np.random.default_rng(seed)
+    difficulty = np.linspace(-2, 2.5, n_items)
+    ability = rng.normal(0, 1.2, n_persons)
+    chance = guessing + (1 - guessing) / (1 + np.exp(difficulty - ability[:, None]))
+    return (rng.random(chance.shape) < chance).astype(float), difficulty
+
+
+def test_tailoring_leaves_out_what_is_below_the_limit_and_no_more():
+    values, _ = guesses(1, 0.25)
+    first = si.SpectralRasch().fit(values).analyse(values)
+    changed = first.tailor(0.3)
+    chance = 1 / (1 + np.exp(first.calibration.difficulty - first.persons()["ability"].to_numpy()[:, None]))
+    expected = np.where(chance < 0.3, np.nan, values)
+    np.testing.assert_array_equal(changed.responses.to_dense(), expected)
+    table = changed.tailored()
+    np.testing.assert_array_equal(table["removed"].to_numpy(), (chance < 0.3).sum(axis=0))
+    # The hardest items get harder, and both difficulties have the same mean over the items that lost fewest.
+    assert (table["difference"].to_numpy()[-5:] > 0.1).all()
+    assert (table["p_holm"].to_numpy()[-5:] < 0.05).sum() >= 3
+    assert "tailored_items" in [finding.code for finding in changed.findings()]
+    with pytest.raises(OptionError, match="is of all responses"):
+        first.tailored()
+    with pytest.raises(OptionError, match="nobody has a chance below"):
+        first.tailor(1e-9)
+
+
+def test_ordered_responses_are_not_tailored(study):
+    with pytest.raises(OptionError, match="right and wrong responses only"):
+        study.tailor(0.25)
+
+
+@pytest.mark.slow
+def test_tailoring_of_data_without_guessing_moves_nothing_beyond_chance():
+    """z of each item has mean 0 and standard deviation 1, over data sets; few data sets have a significant item."""
+    z, significant = [], 0
+    draws = 60
+    for seed in range(draws):
+        values, _ = guesses(seed, 0.0)
+        first = si.SpectralRasch(regularization=0).fit(values).analyse(values)
+        table = first.with_moves([Move("tailor", {"below": 0.25}, "a test")]).tailored()
+        z.append(table["z"].to_numpy()[-6:])
+        significant += bool((table["p_holm"].to_numpy() < 0.05).any())
+    z = np.array(z)
+    assert np.abs(z.mean(axis=0)).max() < 3.5 / np.sqrt(draws)
+    assert 0.8 < z.std(axis=0).min() <= z.std(axis=0).max() < 1.3
+    assert significant <= 8  # 0.05 of 60, and 2.9 standard errors more
+
+
+def with_dif(seed, items=(3, 8, 12, 16), size=0.8, n=500, n_items=20):
+    rng = np.random.default_rng(seed)
+    group = np.repeat([0, 1], n)
+    ability = rng.normal(0, 1, 2 * n) - 0.5 * group
+    difficulty = np.tile(np.linspace(-1.5, 1.5, n_items), (2 * n, 1))
+    difficulty[np.ix_(group == 1, items)] += size
+    values = (rng.random(difficulty.shape) < 1 / (1 + np.exp(difficulty - ability[:, None]))).astype(float)
+    return si.read(frame(values, sex=np.where(group == 1, "m", "f")), people=["sex"])
+
+
+def test_dif_is_resolved_step_by_step():
+    responses = with_dif(2)
+    first = si.SpectralRasch().fit(responses).analyse(responses)
+    changed = first.dif_resolve("sex")
+    assert {"q4", "q9", "q13", "q17"} == {move.arguments["item"] for move in changed.moves}
+    assert all(move.name == "split" and f"step {k}" in move.because for k, move in enumerate(changed.moves, start=1))
+    again = first.with_moves(changed.moves)
+    np.testing.assert_array_equal(again.calibration.thresholds, changed.calibration.thresholds)
+
+
+@pytest.mark.slow
+def test_dif_of_four_items_is_found_and_clean_items_stay():
+    found, clean, covered = 0, 0, 0
+    draws = 40
+    differ = {"q4", "q9", "q13", "q17"}
+    for seed in range(draws):
+        responses = with_dif(seed)
+        changed = si.SpectralRasch().fit(responses).analyse(responses).dif_resolve("sex")
+        split = {move.arguments["item"] for move in changed.moves}
+        found += differ <= split
+        clean += bool(split - differ)
+        means = changed.group_means("sex")
+        error = np.hypot(*means["latent_se"].to_list())
+        covered += abs(means["latent_mean"][1] - means["latent_mean"][0] + 0.5) < 1.96 * error
+    assert found >= 34  # 0.95 expected
+    assert clean <= 8  # 0.1 expected at most
+    assert covered >= 33
+
+
+def test_the_error_of_a_difference_is_that_of_nested_estimates():
+    """Differences over their errors have a variance of 1; the errors are far below those of either fit."""
+    z, errors, own = [], [], []
+    for seed in range(20):
+        responses = si.read(frame(simulate.rasch(400, 10, seed=seed).responses.to_dense()))
+        first = si.SpectralRasch(regularization=0).fit(responses).analyse(responses)
+        comparison = first.compare(first.with_moves([Move("drop", {"items": ["q9", "q10"]}, "a test")]))
+        z.append(comparison.items["z"])
+        errors.append(comparison.items["se"])
+        own.append(first.calibration.se[:8])
+    assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.2  # 160 of them, with a mean of 0 and a variance of 1
+    assert np.mean(errors) < 0.2 * np.mean(own)
+
+
+def test_the_likelihoods_of_two_models_of_the_same_responses(study):
+    rating_scale = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
+    comparison = rating_scale.compare(study)
+    lines = {line.what: (line.before, line.after) for line in comparison.lines}
+    before, after = (float(text.replace(",", "")) for text in lines["conditional log-likelihood"])
+    assert after >= before - 0.1  # the partial credit model has the rating scale within it
+    assert lines["parameters"] == (str(6 - 1 + 2), str(18 - 1))
+    assert "conditional log-likelihood" not in [line.what for line in study.compare(study.drop("q1")).lines]
+    assert np.corrcoef(comparison.persons["ability_before"], comparison.persons["ability_after"])[0, 1] > 0.95

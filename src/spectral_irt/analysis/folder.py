@@ -55,7 +55,7 @@ OF_FIT = (
 TABLES = (
     *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
     *("item_fit", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
-    "ranking",
+    *("ranking", "tailored"),
 )
 RESULTS = (
     *map(".".join, itertools.product(TABLES, ("csv", "parquet"))),
@@ -197,6 +197,8 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         tables["covariates"] = columns_of(study.item_covariates, parts.covariates)
     if parts.top is not None:
         tables["ranking"] = columns_of(study.ranking, parts.rank_by, parts.top)
+    if study._tailored is not None:
+        tables["tailored"] = study._tailored
     return tables
 
 

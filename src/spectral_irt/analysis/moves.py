@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Ints
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.groupings import grouping_of
 from spectral_irt.data.item_changes import (
+    answered,
     collapse_items,
     identity_of_categories,
     join_items,
@@ -30,6 +31,7 @@ from spectral_irt.data.item_changes import (
 )
 from spectral_irt.data.labels import by_label, column_of, positions, text_of
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.persons.residuals import probabilities
 from spectral_irt.text import and_list, count, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -115,6 +117,7 @@ class Changes:
     moves: tuple[Move, ...] = ()
     positions: Ints | None = None  # of the persons that are left, among those at first; None: all
     first: Responses = field(init=False)  # as they were before the changes
+    untailored: Analysis | None = None  # by which responses were tailored
 
     def __post_init__(self) -> None:
         self.first = self.responses
@@ -125,15 +128,12 @@ class Changes:
             before = _counts(self.responses)
             made = KINDS[move.name].apply(self, **move.arguments)
             steps = made if made is not None else (move,)
-            answered = int((self.responses.item_counts > 0).sum())
-            if answered < 2:
+            if self.responses.n_items < 2:
                 raise DesignError(
-                    f"`{move.name}` leaves {count(answered, 'item')} with responses; a scale takes two or more. Leave "
+                    f"`{move.name}` leaves {count(self.responses.n_items, 'item')}; a scale takes two or more. Leave "
                     f"{move.option} out."
                 )
-            after = _counts(self.responses)
-            pairs = zip(before, after, strict=True)
-            effect = Effect(*pairs)
+            effect = Effect(*zip(before, _counts(self.responses), strict=True))
             for step in steps:
                 because = step.because or asked_by(step, findings)
                 self.moves += (replace(step, because=because, effect=step.effect or effect),)
@@ -209,7 +209,9 @@ class Changes:
                     f"`drop_persons` names {listed(unknown)}, who {'is' if len(unknown) == 1 else 'are'} not among the "
                     f"persons; these are {listed(responses.persons)}."
                 )
-            left = np.setdiff1d(np.arange(responses.n_persons), place)
+            stays = np.ones(responses.n_persons, dtype=bool)
+            stays[place] = False
+            left = np.flatnonzero(stays)
         if not len(left):
             raise DesignError("`drop_persons` leaves nobody. Leave it out.")
         self.positions = left if self.positions is None else self.positions[left]
@@ -221,8 +223,8 @@ class Changes:
         responses = self.responses
         labels = grouping_of(by, column_of(responses, by), cuts).labels
         split = by_label(responses, labels)
-        answered = responses.take_items([place]).counts > 0
-        used = np.bincount(split.group[answered & (split.group >= 0)], minlength=split.n_groups) > 0
+        has_response = answered(responses, place)
+        used = np.bincount(split.group[has_response & (split.group >= 0)], minlength=split.n_groups) > 0
         if used.sum() < 2:
             groups = listed(np.array(split.names, dtype=object)[used].tolist()) or "no group"
             raise OptionError(
@@ -293,11 +295,75 @@ class Changes:
         merged = collapse_items(responses, new_category)
         self.responses = merged if self.keep_unused and every else without_unused(merged, places)
 
+    def _tailor(self, below: float) -> None:
+        """Responses of persons whose chance of a right one is below the limit become missing."""
+        self.only_items("tailor")
+        if not self.responses.thresholds.binary:
+            raise OptionError(
+                "`tailor` is about guessing, and for right and wrong responses only; these are in ordered categories."
+            )
+        study = self.fit(self.responses)
+        ability = study.abilities("wle").ability
+        beta = study.calibration.thresholds
+        own = np.split(ability, self.responses.ends[1:-1])
+        blocks = self.responses.engine.prepare(_tailored_block, self.responses.blocks, beta, below, each=[own]).parts
+        tailored = replace(self.responses, blocks=blocks)
+        if tailored.n_responses == self.responses.n_responses:
+            raise OptionError(f"`tailor`: nobody has a chance below {below:g} on an item. Leave it out.")
+        self.untailored = study
+        self.responses = tailored
+
+    def _dif_resolve(self, by: Sequence[str]) -> tuple[Move, ...]:
+        """The item with the largest DIF is split, and all others are tested again, until none is left that differs, or
+        fewer than a third of the items are as they were."""
+        self.only_items("dif_resolve")
+        whole = set(map(text_of, self.responses.items.tolist()))
+        fewest = len(whole) / 3
+        steps: list[Move] = []
+        while len(whole) - 1 >= fewest:
+            study = self.fit(self.responses)
+            worst = max((_largest_dif(study, column, whole) for column in by), key=lambda found: found.size)
+            if not worst.item:
+                break
+            because = f"DIF by {worst.column}, {worst.size:.2f} logits, step {len(steps) + 1}"
+            step = Move("split", {"item": worst.item, "by": worst.column}, because)
+            before = _counts(self.responses)
+            self._split(worst.item, worst.column)
+            effect = Effect(*zip(before, _counts(self.responses), strict=True))
+            steps.append(replace(step, effect=effect))
+            whole.discard(worst.item)
+        return tuple(steps)
+
     def _check_new(self, names: Sequence[str], move: str, allowed: Sequence[Any] = ()) -> None:
         others = [label for label in self.responses.items.tolist() if label not in allowed]
         taken = set(map(text_of, others)) & set(names)
         if taken:
             raise OptionError(f"`{move}` makes an item {listed(sorted(taken))}, and there is one of that name already.")
+
+
+class LargestDif(NamedTuple):
+    """The item that differs most by a column, of those that may be split; no item where none does."""
+
+    column: str
+    item: str
+    size: float
+
+
+def _largest_dif(study: Analysis, column: str, items: set[str]) -> LargestDif:
+    labels = grouping_of(column, column_of(study.responses, column)).labels
+    table = study.dif(labels, nonuniform=False).items
+    found = LargestDif(column, "", 0.0)
+    for item, flagged, size in zip(table["item"].tolist(), table["flagged"], table["largest"], strict=True):
+        if flagged and text_of(item) in items and abs(size) > found.size:
+            found = LargestDif(column, text_of(item), float(abs(size)))
+    return found
+
+
+def _tailored_block(block: Block, ability: Floats, beta: Floats, below: float) -> Block:
+    stays = ~(probabilities(block, beta, ability) < below)  # also where no ability is known
+    before = np.concatenate([[0], np.cumsum(stays)])
+    options = None if block.options is None else block.options[stays]
+    return Block(before[block.indptr], before[block.split], block.items[stays], options)
 
 
 class Kind(NamedTuple):
@@ -372,6 +438,10 @@ def _is_rising_categories(value: Any) -> bool:
     return whole and value[0] == 0 and set(np.diff(value).tolist()) <= {0, 1}
 
 
+def _is_chance(value: Any) -> bool:
+    return isinstance(value, float) and 0 < value < 1
+
+
 def _persons_text(arguments: Mapping[str, Any]) -> str:
     return MISFIT if arguments["persons"] == MISFIT else "FILE"
 
@@ -426,5 +496,19 @@ KINDS: dict[str, Kind] = {
     ),
     "collapse": Kind(
         {"item": _is_label, "categories": _is_rising_categories}, {}, Changes._collapse, _collapse_text, _collapse_words
+    ),
+    "tailor": Kind(
+        {"below": _is_chance},
+        {},
+        Changes._tailor,
+        lambda given: f"{given['below']:g}",
+        lambda given: f"responses with a chance below {given['below']:g} made missing",
+    ),
+    "dif_resolve": Kind(
+        {"by": _is_labels},
+        {},
+        Changes._dif_resolve,
+        lambda given: ",".join(given["by"]),
+        lambda given: f"items with DIF by {and_list(list(given['by']))} split one after the other",
     ),
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.cache import columns_of, tabled
+from spectral_irt.analysis.comparison import Comparison, compare_studies
 from spectral_irt.analysis.ledger import read_ledger
 from spectral_irt.analysis.moves import Changes, Move
 from spectral_irt.calibration import RATING_SCALE
@@ -23,9 +24,18 @@ from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import ADAPTIVE, RaschEstimator
 from spectral_irt.estimators.by_name import ORDERED, estimator_name, make_estimator
 from spectral_irt.inference.fit.item_fit import misfit_finding
+from spectral_irt.inference.nested import Calibrated, centered_on, nested_covariance
+from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.tables import Columns
+from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
+
+ORIGIN = 0.25  # of the items, those that lost fewest responses, on whose mean two fits are compared
+LEVEL = 0.05
+ENOUGH = 30  # responses removed of an item that is tested: of fewer, unlikely right ones, the sum is too skewed
+FEW_REMOVED = 0.01  # of its responses: an item that lost no more is among them
 
 
 class AnalysisWithMoves:
@@ -37,8 +47,19 @@ class AnalysisWithMoves:
 
     moves: tuple[Move, ...] = ()
     before: Any = None
-    first_digest: str = ""  # of the responses before any move
+    _first_digest: str | None = None
     ledger_findings: tuple[Finding, ...] = ()
+    _tailored: Columns | None = None
+
+    @property
+    def first_digest(self) -> str:
+        """The fingerprint of the responses before any move; "" where nothing was moved."""
+        if self._first_digest is None:
+            first: Any = self
+            while first.before is not None:
+                first = first.before
+            self._first_digest = digest_of(first.responses) if self.moves else ""
+        return self._first_digest
 
     def drop(self, *items: Any, because: str = "") -> Self:
         """The analysis without these items, fitted again.
@@ -92,6 +113,53 @@ class AnalysisWithMoves:
         """
         return self.with_moves([Move("collapse", {"item": item, "categories": list(categories)}, because)])
 
+    def tailor(self, below: float, *, because: str = "") -> Self:
+        """The analysis without responses that are likely to be guesses, fitted again (Andrich, Marais & Humphry 2012).
+
+        Responses of persons whose chance of a right one is below the limit, by their abilities and the difficulties of
+        this analysis, become missing, right or wrong. `tailored()` of the new analysis compares the difficulties.
+
+        Parameters
+        ----------
+        below : float
+            The chance of a right response by guessing, such as 0.25 of four options, or a little more.
+        """
+        return self.with_moves([Move("tailor", {"below": float(below)}, because)])
+
+    def dif_resolve(self, *by: str) -> Self:
+        """The analysis after the item with the largest DIF by one of these columns was split, all others were tested
+        again, and so on, until none differs or fewer than a third of the items are unsplit. The ledger has each step.
+        """
+        return self.with_moves([Move("dif_resolve", {"by": list(by)})])
+
+    @tabled
+    def tailored(self) -> Columns:
+        """After `tailor`, the difficulties beside those of all responses, as a table.
+
+        `item, n, removed` (responses made missing), `difficulty_all, difficulty, difference, se, z, p, p_holm`.
+        Both are on the scale of the items that lost fewest responses; an item that lost fewer than 30 is not tested.
+        An item that is harder without likely guesses was guessed.
+        """
+        if self._tailored is None:
+            raise OptionError("this analysis is of all responses; study.tailor(0.25) leaves out likely guesses.")
+        return self._tailored
+
+    def compare(self, other: Any, cuts: Sequence[float] = ()) -> Comparison:
+        """This analysis and another of the same persons side by side: before and after a move.
+
+        Items (difference with its standard error, fit), persons (correlation, largest shift), reliability, targeting
+        and findings; of the same responses conditional likelihood, AIC and BIC. `print` shows it; `item_table()` and
+        `person_table()` have it in full.
+
+        Parameters
+        ----------
+        other : Analysis
+            The later one.
+        cuts : numbers, optional
+            Points of the scale of report; how many persons change class there.
+        """
+        return compare_studies(cast("Analysis", self), other, cuts)
+
     def with_moves(self, moves: Sequence[Move] | str | Path) -> Self:
         """The analysis after several moves, fitted once; or after those of a file (moves.toml)."""
         study: Any = self
@@ -102,15 +170,14 @@ class AnalysisWithMoves:
             wanted += ledger.moves
         else:
             wanted += moves
-        digest = study.first_digest or digest_of(study.responses)
         keep = study.calibration.model == RATING_SCALE
         changes = Changes(study.responses, lambda responses: study, keep_unused=keep, moves=study.moves)
         changes.fit = lambda responses: study if responses is study.responses else refitted(study, changes)
         for move in wanted:
             changes.apply([move], findings_for([move], study))
         other: Any = refitted(study, changes)
-        other.first_digest = digest
-        other.ledger_findings = () if ledger is None else ledger.findings(digest)
+        if ledger is not None:
+            other.ledger_findings = (*ledger.findings(other.first_digest), *other.ledger_findings)
         return other
 
 
@@ -191,7 +258,67 @@ def refitted(study: Analysis, changes: Changes) -> Analysis:
         other = other.rescale(scale.mean, scale.unit, by="formula")
     other.moves = changes.moves
     other.before = study
+    with_tailored(other, changes)
     return other
+
+
+def with_tailored(study: Analysis, changes: Changes) -> None:
+    """An analysis of tailored responses gets the comparison with that of all responses, and what came of it."""
+    if changes.untailored is None:
+        return
+    columns = tailored_columns(changes.untailored, study)
+    study._tailored = columns
+    moved = np.flatnonzero(columns["p_holm"] < LEVEL)
+    removed = int(columns["removed"].sum())
+    sentence = f"{removed:,} responses that may be guesses were left out. No difficulty changed significantly."
+    if len(moved):
+        largest = moved[np.argmax(np.abs(columns["difference"][moved]))]
+        changed = count(len(moved), "difficulty", "difficulties")
+        sentence = (
+            f"{removed:,} responses that may be guesses were left out. Without them {changed} changed significantly "
+            f"(Holm, 5%); largest: {listed(columns['item'][[largest]])}, by {columns['difference'][largest]:.2f}."
+        )
+    finding = Finding("tailored_items", "note", sentence, "tailored.csv has all items.", tuple(columns["item"][moved]))
+    study.ledger_findings = (*study.ledger_findings, finding)
+
+
+def tailored_columns(first: Analysis, second: Analysis) -> Columns:
+    """Difficulties with and without likely guesses; see `AnalysisWithMoves.tailored`."""
+    before, after = first.calibration, second.calibration
+    place = positions(after.labels, before.labels)
+    some = np.flatnonzero(after.measured & (place >= 0) & before.measured[place])
+    place = place[some]
+    removed = before.n[place] - after.n[some]
+    share = removed / np.maximum(before.n[place], 1)
+    n_origin = max(2, int(np.ceil(ORIGIN * len(some))))
+    origin = share <= max(np.sort(share)[:n_origin][-1], FEW_REMOVED)
+    weights = origin / origin.sum()
+    one, other = before.difficulty[place], after.difficulty[some]
+    shift = weights @ (other - one)
+    difference = other - one - shift
+    covariance = nested_covariance(_calibrated(first), _calibrated(second), (place, some))
+    se = np.full(len(some), np.nan)
+    if covariance is not None:
+        se = np.sqrt(np.maximum(np.diag(centered_on(covariance, weights)), 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where((se > 0) & (removed >= ENOUGH), difference / se, np.nan)
+    p = two_sided(z)
+    return {
+        "item": after.labels[some],
+        "n": after.n[some],
+        "removed": removed,
+        "difficulty_all": one + shift,
+        "difficulty": other,
+        "difference": difference,
+        "se": se,
+        "z": z,
+        "p": p,
+        "p_holm": adjusted(p, "holm"),
+    }
+
+
+def _calibrated(study: Analysis) -> Calibrated:
+    return Calibrated(study.calibration, study.responses, study.sampling)
 
 
 def _of_persons(labels: Any, responses: Responses, place: Ints | None) -> Any:

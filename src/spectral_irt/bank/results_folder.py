@@ -73,6 +73,15 @@ def calibration_in(folder: Path, to: str) -> tuple[Calibration, dict[str, Any]]:
     return calibration, about
 
 
+def results_in(folder: Path) -> tuple[Calibration, dict[str, dict[str, Any]], dict[str, Any]]:
+    """The calibration in a folder of results, its tables by name, and its record."""
+    calibration, about = calibration_in(folder, "compare")
+    tables = {"items": about["fit"]}
+    if about["persons"] is not None:
+        tables["persons"] = about["persons"]
+    return calibration, tables, _record_in(folder)
+
+
 def is_results(folder: Path) -> bool:
     """Whether a folder holds the results of a fit."""
     return os.path.isdir(folder) and os.path.isfile(folder / RECORD)  # False also of names that no file can have

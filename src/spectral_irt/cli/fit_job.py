@@ -26,7 +26,7 @@ from spectral_irt.analysis.folder import (
 )
 from spectral_irt.analysis.ledger import MOVES_FILE
 from spectral_irt.analysis.moves import Changes
-from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales
+from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales, with_tailored
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
@@ -300,7 +300,9 @@ class FitJob:
             with warnings.catch_warnings(record=True) as heard:
                 study = self._fit(responses, progress, None if not results.moved else changes)
             if results.moved:
-                study.moves, study.first_digest, study.ledger_findings = changes.moves, *ledger
+                study.moves = changes.moves
+                study._first_digest, study.ledger_findings = ledger
+                with_tailored(study, changes)
             fitted = time.perf_counter()
             self.parts = parts = self._parts(study, of)
             if results.scale is not None:
@@ -455,6 +457,7 @@ class FitJob:
         no_persons, no_fit = results.skip.get("persons") is False, results.skip.get("fit") is False
         unwanted = {"persons": no_persons, **dict.fromkeys(OF_PEOPLE, no_persons), "item_fit": no_fit, "curves": no_fit}
         unwanted |= {"dif": not compares, "dif_thresholds": not compares, "ranking": results.rank[0] is None}
+        unwanted |= {"tailored": not results.tailors}
         unwanted |= {"cuts": not results.cut[0], "groups": not known or no_persons}
         scored_otherwise = bool(self.reading.correct) or self.reading.threshold is not None
         unwanted |= {"distractors": scored_otherwise, "covariates": results.item_covariates is None}

@@ -53,6 +53,7 @@ MAIN = {
 }
 FURTHER = {
     "compare": ("compare:compare", "several estimators on the same data"),
+    "compare-fits": ("compare_fits:compare_fits", "two fits side by side: before and after a change"),
     "pack": ("data:pack", "save responses in a file that opens at once"),
     "simulate": ("simulate:simulate", "simulate responses under a Rasch model"),
     "help": ("main:help_on", f"by topic: {', '.join(TOPICS)}"),

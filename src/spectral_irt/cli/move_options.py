@@ -93,6 +93,18 @@ class MoveOptions:
         default=[],
         parse=partial(_each, _collapse),
     )
+    tailor: float | None = move(
+        "CHANCE",
+        "Right or wrong responses only: make responses missing of persons whose chance of a right one is below this, "
+        "such as 0.25 of four options, and compare the difficulties with those of all responses (tailored.csv).",
+    )
+    dif_resolve: list[str] = move(
+        "COLUMN,...",
+        "Split the item with the largest DIF by these columns, test all others again, and so on until none differs or "
+        "fewer than a third of the items are unsplit.",
+        default=[],
+        parse=item_names,
+    )
     moves: str | None = move("FILE", "Do all moves of a moves.toml, which every folder of results with moves has.")
 
     @property
@@ -103,7 +115,13 @@ class MoveOptions:
     @property
     def moved(self) -> bool:
         """Whether anything is to be changed."""
-        return bool(self.drop or self.drop_persons or self.split or self.join or self.collapse or self.moves)
+        of_items = self.drop or self.split or self.join or self.collapse
+        return bool(of_items or self.drop_persons or self.tailor is not None or self.dif_resolve or self.moves)
+
+    @property
+    def tailors(self) -> bool:
+        """Whether responses are to be tailored."""
+        return any(each.name == "tailor" for each in self.wanted())
 
     def ledger(self) -> Ledger | None:
         """The moves of the file, if one was named."""
@@ -115,7 +133,8 @@ class MoveOptions:
         """The columns about people that moves go by."""
         ledger = self.ledger()
         of_file = [] if ledger is None else [each.arguments.get("by") for each in ledger.moves]
-        return [*filter(None, of_file), *(column for _, column, _ in self.split)]
+        named = [column for each in of_file if each for column in ([each] if isinstance(each, str) else each)]
+        return [*named, *(column for _, column, _ in self.split), *self.dif_resolve]
 
     def wanted(self) -> list[Move]:
         """The moves that the options ask for, after those of the file: each where its items are there."""
@@ -142,6 +161,10 @@ class MoveOptions:
             wanted.append(Move("split", {"item": item, "by": column, **({"cuts": list(cuts)} if cuts else {})}))
         if self.drop_persons == MISFIT:
             wanted.append(Move("drop_persons", {"persons": MISFIT}))
+        if self.dif_resolve:
+            wanted.append(Move("dif_resolve", {"by": self.dif_resolve}))
+        if self.tailor is not None:
+            wanted.append(Move("tailor", {"below": self.tailor}))
         return wanted
 
 

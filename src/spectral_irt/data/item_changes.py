@@ -108,16 +108,34 @@ def join_items(responses: Responses, parts: Sequence[int], name: str) -> Respons
 def without_unused(responses: Responses, items: Sequence[int]) -> Responses:
     """The responses with the categories of these items renumbered without those that nobody used, as reading does."""
     layout = responses.thresholds
+    several = [item for item in items if layout.max_score[item] > 1]
+    if not several:
+        return responses
     counts = responses.category_counts
     new_category = identity_of_categories(layout)
-    for item in items:
+    for item in several:
         used = counts[item, : layout.max_score[item] + 1] > 0
-        if layout.max_score[item] == 1 or used.all() or used.sum() < 2:
+        if used.all() or used.sum() < 2:
             continue
         new_category[item, : len(used)] = np.maximum(np.cumsum(used) - 1, 0)
     if np.array_equal(new_category, identity_of_categories(layout)):
         return responses
     return collapse_items(_with_used_codes_only(responses, items), new_category)
+
+
+def answered(responses: Responses, item: int) -> NDArray[np.bool_]:
+    """Which persons have a response to an item."""
+    layout = responses.thresholds
+    kernel_arguments = (int(layout.first[item]), int(layout.max_score[item]))
+    blocks = responses.engine.map(_answered_in, responses.blocks, *kernel_arguments)
+    return np.concatenate(list(blocks))
+
+
+def _answered_in(block: Block, first: int, size: int) -> NDArray[np.bool_]:
+    of_item = np.flatnonzero((block.items >= first) & (block.items < first + size))
+    has_response = np.zeros(block.n_persons, dtype=bool)
+    has_response[np.searchsorted(block.indptr, of_item, side="right") - 1] = True
+    return has_response
 
 
 def identity_of_categories(layout: Thresholds) -> Ints:

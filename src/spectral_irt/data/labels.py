@@ -243,11 +243,13 @@ class Split:
 def by_label(responses: Responses, labels: Any) -> Split:
     """Groups of equal labels: one for each person in order, a mapping by person, or a column about people."""
     column = _one_for_each(responses, labels)
-    has_none = np.array([names_nothing(label) for label in column], dtype=bool)
-    named = [label for label, without in zip(column, has_none, strict=True) if not without]
+    # Of each label once: there are few, and of persons a million.
+    distinct = list(dict.fromkeys(column))
+    named = [label for label in distinct if not names_nothing(label)]
     levels = sorted(set(named), key=lambda label: (isinstance(label, str), label))
-    group = np.full(len(column), -1, dtype=np.int64)
-    group[~has_none] = positions(named, levels)
+    code = dict.fromkeys(distinct, -1)
+    code.update(zip(named, positions(named, levels).tolist(), strict=True))
+    group = np.fromiter((code[label] for label in column), dtype=np.int64, count=len(column))
     return Split(tuple(map(str, levels)), group)
 
 

@@ -389,7 +389,14 @@ class Responses:
         blocks_with_people = tuple(compress(blocks, map(len, chosen_of_block)))
         raw = None if self.raw is None else replace(self.raw, blanks=None)
         excess = None if self.code_excess is None else self.code_excess[chosen]
-        return replace(self, blocks=blocks_with_people, persons=self.persons[chosen], raw=raw, code_excess=excess)
+        persons = self.persons[chosen]
+        people = None
+        if self.people is not None:  # without looking every label up
+            columns = {name: values[chosen] for name, values in self.people.items()}
+            people = People(persons, columns, self.people.source)
+        return replace(
+            self, blocks=blocks_with_people, persons=persons, people=people, raw=raw, code_excess=excess
+        )
 
     def first_block(self) -> Responses:
         """The people of the first block, as they are packed."""

@@ -1,0 +1,291 @@
+"""Two fits side by side, before and after: items, persons, reliability, findings; `study.compare(other)` and
+`spectral-irt compare-fits A B`.
+
+Each fit has an origin of its own. The later one is shifted by the mean difference of the items that both have, unless
+both have anchors: abilities move with it. The standard error of a difference knows that both fits have persons and
+responses in common (`inference/nested.py`); from files, which have no responses, there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spectral_irt.analysis.cache import columns_of
+from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.nested import Calibrated, centered_on, difference_covariance
+from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import count, listed, number
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+
+
+class Fitted(NamedTuple):
+    """One of two fits: its name, calibration, infit of the items, persons with abilities, and the record."""
+
+    name: str
+    calibration: Calibration
+    infit: Floats
+    persons: Columns | None
+    record: Mapping[str, Any]
+
+
+class Line(NamedTuple):
+    """A number of both fits."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two fits side by side.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+        Numbers of both fits.
+    items, persons : mappings of columns
+        Those of `item_table` and `person_table`.
+    sentences : tuple of str
+        Items that only one has, how far persons moved, and which findings went and came.
+    shift : float
+        By how much the later fit was shifted, in logits.
+    """
+
+    lines: tuple[Line, ...]
+    items: Columns
+    persons: Columns
+    sentences: tuple[str, ...]
+    shift: float
+    frame_kind: str | None = None
+
+    def item_table(self) -> Table:
+        """The items of both fits: `item, difficulty_before, difficulty_after, difference, se, z, infit_before,
+        infit_after`. The difference is taken on one scale; `se` is its standard error where it is known."""
+        return make_table(self.items, self.frame_kind)
+
+    def person_table(self) -> Table:
+        """The persons of both fits: `person, ability_before, ability_after, difference`, on one scale."""
+        return make_table(self.persons, self.frame_kind)
+
+    def __str__(self) -> str:
+        width = max(len(line.what) for line in self.lines)
+        rows = [f"{line.what:{width}}  {line.before:>10}  {line.after:>10}" for line in self.lines]
+        return "\n".join([f"{'':{width}}  {'before':>10}  {'after':>10}", *rows, *self.sentences])
+
+
+def fitted(study: Analysis, name: str) -> Fitted:
+    parts = study.parts()
+    infit = np.full(study.calibration.n_items, np.nan)
+    if parts.fit:
+        infit = columns_of(study.item_fit)["infit_conditional"]
+    return Fitted(name, study.calibration, infit, columns_of(study.persons), study.record(parts))
+
+
+def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = ()) -> Comparison:
+    """The comparison of two analyses, with standard errors of differences and likelihoods where these are known."""
+    if first.facets or second.facets:
+        raise OptionError("fits of ratings with facets are not compared yet; compare their tables of items and raters.")
+    one, other = fitted(first, "before"), fitted(second, "after")
+    places = _common_items(one, other)
+    covariance = None
+    if first.calibration.layout.binary and second.calibration.layout.binary:
+        measured = first.calibration.measured[places[0]] & second.calibration.measured[places[1]]
+        if measured.all():
+            calibrated = [Calibrated(each.calibration, each.responses, each.sampling) for each in (first, second)]
+            covariance = difference_covariance(calibrated[0], calibrated[1], places)
+    more: tuple[Line, ...] = ()
+    if first.responses.digest() == second.responses.digest():
+        more = tuple(_likelihood_lines(first, second))
+    return compared(one, other, cuts=cuts, covariance=covariance, more=more)
+
+
+def compared(
+    first: Fitted,
+    second: Fitted,
+    *,
+    cuts: Sequence[float] = (),
+    covariance: Floats | None = None,
+    more: Sequence[Line] = (),
+) -> Comparison:
+    """The comparison of two fits; `covariance` is that of the differences of the items that both have."""
+    places = _common_items(first, second)
+    one = first.calibration.difficulty[places[0]]
+    other = second.calibration.difficulty[places[1]]
+    both_anchored = first.calibration.anchored.any() and second.calibration.anchored.any()
+    shift = 0.0 if both_anchored else float(np.mean(one - other))
+    difference = other + shift - one
+    se = np.full(len(one), np.nan)
+    if covariance is not None:
+        weights = np.full(len(one), 1 / len(one))
+        se = np.sqrt(np.maximum(np.diag(centered_on(covariance, weights)), 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(se > 0, difference / se, np.nan)
+    items: Columns = {
+        "item": first.calibration.labels[places[0]],
+        "difficulty_before": one,
+        "difficulty_after": other + shift,
+        "difference": difference,
+        "se": se,
+        "z": z,
+        "infit_before": first.infit[places[0]],
+        "infit_after": second.infit[places[1]],
+    }
+    persons = _persons(first, second, shift)
+    sentences = [*_only_in_one(first, second), *_moved_items(items), *_moved_persons(persons, cuts, first)]
+    sentences += _findings_that_changed(first.record, second.record)
+    lines = (*_lines(first.record, second.record), *more)
+    return Comparison(lines, items, persons, tuple(sentences), shift, first.calibration.frame_kind)
+
+
+def _common_items(first: Fitted, second: Fitted) -> tuple[Ints, Ints]:
+    """Positions in both of the items that both have a difficulty of, in as many categories."""
+    place = positions(first.calibration.labels, second.calibration.labels)
+    sizes = second.calibration.layout.max_score[place]
+    same = (place >= 0) & (first.calibration.layout.max_score == sizes)
+    same &= first.calibration.known & second.calibration.known[place]
+    if same.sum() < 2:
+        raise OptionError(
+            f"the fits have {count(int(same.sum()), 'item')} in common, with as many categories in both; it takes two. "
+            f"One has {listed(first.calibration.labels)}, the other {listed(second.calibration.labels)}."
+        )
+    return np.flatnonzero(same), place[same]
+
+
+def _persons(first: Fitted, second: Fitted, shift: float) -> Columns:
+    if first.persons is None or second.persons is None:
+        nothing = np.zeros(0)
+        return {"person": nothing, "ability_before": nothing, "ability_after": nothing, "difference": nothing}
+    place = positions(first.persons["person"], second.persons["person"])
+    both = place >= 0
+    before = first.persons["ability"][both]
+    after = second.persons["ability"][place[both]] + shift
+    return {
+        "person": first.persons["person"][both],
+        "ability_before": before,
+        "ability_after": after,
+        "difference": after - before,
+    }
+
+
+def _only_in_one(first: Fitted, second: Fitted) -> list[str]:
+    sentences = []
+    for one, other in ((first, second), (second, first)):
+        absent = one.calibration.labels[positions(one.calibration.labels, other.calibration.labels) < 0]
+        if len(absent):
+            sentences.append(f"Only in {one.name!r}: {count(len(absent), 'item')}, {listed(absent)}.")
+    return sentences
+
+
+def _moved_items(items: Columns) -> list[str]:
+    largest = int(np.argmax(np.abs(items["difference"])))
+    name, size = listed(items["item"][[largest]]), items["difference"][largest]
+    error = "" if np.isnan(items["se"][largest]) else f" (se {items['se'][largest]:.2f})"
+    return [f"Items: the difficulty that changed most is that of {name}, by {size:.2f} logits{error}."]
+
+
+def _moved_persons(persons: Columns, cuts: Sequence[float], first: Fitted) -> list[str]:
+    known = np.isfinite(persons["difference"])
+    if known.sum() < 2:
+        return []
+    before, after = persons["ability_before"][known], persons["ability_after"][known]
+    largest = int(np.argmax(np.abs(after - before)))
+    correlation = np.corrcoef(before, after)[0, 1]
+    sentences = [
+        f"Persons: correlation {correlation:.3f}; the largest shift is {abs(after - before)[largest]:.2f} logits."
+    ]
+    if cuts:
+        scale = first.calibration.scale
+        classes = [np.searchsorted(np.sort(cuts), scale.measure(each), side="right") for each in (before, after)]
+        changed = int(np.sum(classes[0] != classes[1]))
+        at = ", ".join(f"{cut:g}" for cut in cuts)
+        sentences.append(f"{changed:,} of {count(len(before), 'person')} change class at {at}.")
+    return sentences
+
+
+def _findings_that_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    codes = [_warnings_of(record) for record in (before, after)]
+    sentences = []
+    for what, some in (("Warnings that went", codes[0] - codes[1]), ("Warnings that came", codes[1] - codes[0])):
+        if some:
+            sentences.append(f"{what}: {', '.join(sorted(some)).replace('_', ' ')}.")
+    return sentences
+
+
+def _warnings_of(record: Mapping[str, Any]) -> set[str]:
+    """The codes of the findings that are more than notes."""
+    return {one["code"] for one in record.get("findings", ()) if one.get("severity") != "note"}
+
+
+# What is compared of two records: its name, where it is, and digits.
+NUMBERS = (
+    ("persons", ("counts", "persons"), 0),
+    ("items", ("counts", "items"), 0),
+    ("responses", ("counts", "responses"), 0),
+    ("EAP reliability", ("reliability", "eap_reliability"), 3),
+    ("separation reliability (PSI)", ("reliability", "persons", "reliability"), 3),
+    ("mean ability", ("persons", "mean"), 2),
+    ("targeting", ("reliability", "targeting"), 2),
+    ("sd of abilities", ("persons", "sd"), 2),
+    ("items that underfit", ("item_fit", "underfit"), 0),
+    ("items that overfit", ("item_fit", "overfit"), 0),
+)
+
+
+def _lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
+    lines = []
+    for what, path, digits in NUMBERS:
+        values = [_within(record, path) for record in (before, after)]
+        if any(value is not None for value in values):
+            lines.append(Line(what, *(number(value, digits) for value in values)))
+    for severity in ("warning", "note"):
+        counts = [
+            sum(one.get("severity") == severity for one in record.get("findings", ())) for record in (before, after)
+        ]
+        lines.append(Line(f"findings: {severity}s", *(f"{each:,}" for each in counts)))
+    return lines
+
+
+def _within(record: Mapping[str, Any], path: Sequence[str]) -> Any:
+    value: Any = record
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _likelihood_lines(first: Analysis, second: Analysis) -> list[Line]:
+    """Conditional likelihood, AIC and BIC of two fits of the same responses."""
+    values = [_likelihood(each) for each in (first, second)]
+    if not all(np.isfinite(loglik) for loglik, _, _ in values):
+        return []
+    lines = [Line("conditional log-likelihood", *(f"{loglik:,.1f}" for loglik, _, _ in values))]
+    lines.append(Line("parameters", *(f"{free:,}" for _, free, _ in values)))
+    lines.append(Line("AIC (conditional)", *(f"{2 * free - 2 * loglik:,.1f}" for loglik, free, _ in values)))
+    lines.append(Line("BIC (conditional)", *(f"{np.log(n) * free - 2 * loglik:,.1f}" for loglik, free, n in values)))
+    return lines
+
+
+def _likelihood(study: Analysis) -> tuple[float, int, int]:
+    """The conditional log-likelihood at the thresholds, how many are free, and how many persons tell about them."""
+    calibration, responses = study.calibration, study.responses
+    if not calibration.known.all():
+        return np.nan, 0, 0
+    loglik = float(Likelihood(responses, calibration.thresholds).at(calibration.thresholds).loglik)
+    layout = calibration.layout
+    free = layout.n_entries - 1
+    if calibration.scale_of_item is not None:
+        _, first_items = np.unique(calibration.scale_of_item, return_index=True)
+        free = layout.n_items - 1 + int((layout.max_score[first_items] - 1).sum())
+    if calibration.anchored.any():
+        free = int((~calibration.anchored[layout.item]).sum())
+    return loglik, free, int(responses.informative.sum())

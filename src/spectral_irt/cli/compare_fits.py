@@ -1,0 +1,103 @@
+"""`spectral-irt compare-fits`: the results of two fits side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.cli.help import argument
+from spectral_irt.cli.options import output_at, own
+from spectral_irt.cli.terminal import Mode, say_written
+from spectral_irt.errors import OptionError
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.comparison import Comparison, Fitted
+
+SHOWN = 12  # items that are shown: those that moved most
+
+
+def _cuts(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise OptionError(f"--cut is {text!r}; it is numbers, as in --cut 450,550.") from None
+
+
+def compare_fits(
+    before: Path = argument("BEFORE", "The results of the first fit: what fit -o wrote."),
+    after: Path = argument("AFTER", "The results of the later fit."),
+    *,
+    mode: Mode,
+    cut: str | None = own("NUMBER,...", "Count persons who change class at these points of the first fit's scale."),
+    output: Path | None = output_at("DIR", "Write items.csv and persons.csv of both fits to this folder."),
+) -> None:
+    """Compare two fits: items, persons, reliability, targeting, fit and findings, before and after a change.
+
+    Difficulties and abilities of the later fit are shifted by the mean difference of the items that both have. In
+    Python, study.compare(other) has standard errors of the differences, and likelihoods, too.
+
+    \b
+    Examples
+      spectral-irt fit quiz.csv --key key.csv -o first
+      spectral-irt fit quiz.csv --key key.csv --split tides:region -o second
+      spectral-irt compare-fits first second
+    """
+    from spectral_irt.analysis.comparison import compared
+    from spectral_irt.files import all_or_nothing
+    from spectral_irt.tables import write_csv
+
+    cuts = () if cut is None else _cuts(cut)
+    comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)
+    if output is not None:
+        tables = {"items": comparison.items, "persons": comparison.persons}
+        with all_or_nothing([output / f"{name}.csv" for name in tables], inputs=[]) as drafts:
+            for draft, columns in zip(drafts, tables.values(), strict=True):
+                write_csv(draft, columns)
+
+    def record() -> dict[str, Any]:
+        return {
+            "before": str(before),
+            "after": str(after),
+            "shift": comparison.shift,
+            "lines": [line._asdict() for line in comparison.lines],
+            "sentences": list(comparison.sentences),
+        }
+
+    mode.end(lambda: _show(comparison, output), record)
+
+
+def _fitted_in(folder: Path) -> Fitted:
+    """The fit that wrote its results to a folder."""
+    import numpy as np
+
+    from spectral_irt.analysis.comparison import Fitted
+    from spectral_irt.bank.results_folder import is_results, results_in
+
+    if not is_results(folder):
+        raise OptionError(f"{str(folder)!r} is not the results of a fit; say where fit -o wrote them.")
+    calibration, tables, record = results_in(folder)
+    infit = tables["items"].get("infit", np.full(calibration.n_items, np.nan))
+    return Fitted(str(folder), calibration, infit, tables.get("persons"), record)
+
+
+def _show(comparison: Comparison, output: Path | None) -> None:
+    import numpy as np
+    from rich.text import Text
+
+    from spectral_irt.terminal import console, numbers, plain_table, say
+
+    out = console()
+    lines = list(zip(*comparison.lines, strict=True))
+    say(out, plain_table(["", "before", "after"], [list(column) for column in lines], out.width, whole=out.whole))
+    say(out)
+    items = comparison.items
+    order = np.argsort(-np.abs(items["difference"]), kind="stable")[:SHOWN]
+    heads = ["item", "before", "after", "difference", "infit before", "infit after"]
+    names = ["difficulty_before", "difficulty_after", "difference", "infit_before", "infit_after"]
+    cells = [numbers(items[name][order], 2) for name in names]
+    labels = [str(label) for label in items["item"][order].tolist()]
+    say(out, plain_table(heads, [labels, *cells], out.width, whole=out.whole))
+    say(out)
+    for sentence in comparison.sentences:
+        say(out, Text(sentence))
+    say_written([output])
