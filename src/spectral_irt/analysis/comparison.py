@@ -16,7 +16,7 @@ import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
@@ -26,6 +26,9 @@ from spectral_irt.text import count, listed, number
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
+
+
+QUICK = 1_000_000  # responses whose exact likelihood is computed
 
 
 class Fitted(NamedTuple):
@@ -105,7 +108,8 @@ def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = (
             calibrated = [Calibrated(each.calibration, each.responses, each.sampling) for each in (first, second)]
             covariance = difference_covariance(calibrated[0], calibrated[1], places)
     more: tuple[Line, ...] = ()
-    if first.responses.digest() == second.responses.digest():
+    small = first.responses.n_responses <= QUICK  # of more, every pattern of responses takes long
+    if small and first.responses.digest() == second.responses.digest():
         more = tuple(_likelihood_lines(first, second))
     return compared(one, other, cuts=cuts, covariance=covariance, more=more)
 
@@ -280,7 +284,8 @@ def _likelihood(study: Analysis) -> tuple[float, int, int]:
     calibration, responses = study.calibration, study.responses
     if not calibration.known.all():
         return np.nan, 0, 0
-    loglik = float(Likelihood(responses, calibration.thresholds).at(calibration.thresholds).loglik)
+    beta = calibration.thresholds
+    loglik = float(ExactLikelihood(responses).at(beta).loglik)
     layout = calibration.layout
     free = layout.n_entries - 1
     if calibration.scale_of_item is not None:

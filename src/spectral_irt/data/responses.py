@@ -394,9 +394,7 @@ class Responses:
         if self.people is not None:  # without looking every label up
             columns = {name: values[chosen] for name, values in self.people.items()}
             people = People(persons, columns, self.people.source)
-        return replace(
-            self, blocks=blocks_with_people, persons=persons, people=people, raw=raw, code_excess=excess
-        )
+        return replace(self, blocks=blocks_with_people, persons=persons, people=people, raw=raw, code_excess=excess)
 
     def first_block(self) -> Responses:
         """The people of the first block, as they are packed."""
