@@ -93,7 +93,7 @@ def test_a_dry_run_makes_the_moves_and_writes_nothing(quiz):
         ("--drop tides --split tides:region", ("an earlier move took away: tides dropped",)),
         ("--drop-persons quiz_key.csv", ("who are not among the persons",)),
         ("--drop-persons absent.csv", ("absent.csv",)),
-        ("--moves absent.toml", ("cannot be read",)),
+        ("--moves absent.toml", ("there is no file 'absent.toml'; check the name and the directory",)),
         ("--moves quiz.csv", ("is no file of moves",)),
     ],
 )

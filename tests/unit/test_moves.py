@@ -78,6 +78,14 @@ def test_moves_of_a_file_do_the_same_again(study, tmp_path):
     assert ledger_text(again.moves, again.first_digest) == path.read_text()
 
 
+@pytest.mark.parametrize("text", ["", "# nothing\n", 'data = "01"\n', "moves = [1, 2]\n", "move = 3\n", "move = [1]\n"])
+def test_a_file_that_holds_no_move_is_refused(study, tmp_path, text):
+    path = tmp_path / "moves.toml"
+    path.write_text(text)
+    with pytest.raises(ReadError, match=r"is no file of moves: it holds none, each of which begins with a line"):
+        study.with_moves(path)
+
+
 def test_a_ledger_of_other_data_is_said(study, tmp_path):
     path = tmp_path / "moves.toml"
     path.write_text(ledger_text([Move("drop", {"items": ["q1"]})], "0123456789abcdef"))

@@ -74,13 +74,15 @@ def read_ledger(file: str | Path) -> Ledger:
     path = Path(file)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReadError(f"there is no file {str(file)!r}; check the name and the directory.") from None
     except OSError as error:
         raise ReadError(f"the moves in {str(file)!r} cannot be read: {reason_of(error)}.") from None
     except ValueError as error:
         raise ReadError(f"{str(file)!r} is no file of moves: {in_short(error)}.") from None
     entries = content.get("move", [])
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise ReadError(f"{str(file)!r} is no file of moves: each begins with a line [[move]].")
+    if not entries or not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise ReadError(f"{str(file)!r} is no file of moves: it holds none, each of which begins with a line [[move]].")
     moves = []
     for number, entry in enumerate(entries, start=1):
         arguments = {name: value for name, value in entry.items() if name not in ("do", "because")}

@@ -105,7 +105,7 @@ def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
         score = sums.score_of(int(cut)) if cut == int(cut) else None
         if score is None or score == 0:
             several = (sums.low <= cut) & (cut <= sums.high)
-            why = "may have several scores, since a category that nobody used was renumbered"
+            why = "may have several scores, since categories of an item were merged or renumbered"
             if several.sum() < 2:
                 why = f"is none from {sums.low[1]:,} to {sums.high[-1]:,}, or cannot be reached"
             raise OptionError(f"the cut {cut:g} as a sum of codes {why}. Give it as a raw score: `raw=True`.")
