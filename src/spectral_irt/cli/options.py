@@ -195,7 +195,9 @@ class Reading:
         "as sex or school; with --key, the items of the key.",
         default=[],
     )
-    ignore: list[str] = columns("COLUMN,...", "Columns that are not items, such as age (wide tables).", default=[])
+    ignore: list[str] = columns(
+        "COLUMN,...", "Columns that are not items, by name or pattern, such as age or Post* (wide tables).", default=[]
+    )
     sheet: str | None = columns("NAME|NUMBER", "Sheet to read, if the workbook has more than one.")
     layout: Literal["auto", "wide", "long", "items-in-rows"] = columns(
         "LAYOUT",

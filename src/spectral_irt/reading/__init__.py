@@ -183,7 +183,7 @@ def read(
     orient : "persons" or "items"
         What a row of a wide table is.
     ignore : str or several
-        Columns of a wide table that are not items; "a,b" are two.
+        Columns of a wide table that are not items, by name or pattern: "age", "Post*"; "a,b" are two.
     items : str or several
         Columns of a wide table that are items, by name or pattern: "q*" or "q1,q2"; the others are left out. By default
         the items are those of the key, or else every column but the labels, attributes such as sex, group, school and

@@ -66,6 +66,7 @@ ROLE_OF = dict.fromkeys(PERSON_NAMES, "person") | dict.fromkeys(ITEM_NAMES, "ite
 ROLE_OF |= dict.fromkeys(RESPONSE_NAMES, "response") | dict.fromkeys(ID_NAMES, "id")
 
 REPEATED = 0.1  # of the labels of rows, at most: an error names people who are there twice
+ABSENT = 0.05  # share of the rows without a label in a column that is called an id
 _GENERAL = frozenset({"user", "person", "item"})  # words that say no more than "people" and "items"
 _PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
 
@@ -139,7 +140,8 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
         if (name := getattr(options, role)) is not None:
             given[role] = table.position(role, name)
     for name in options.ignore:
-        ignored |= {table.position("ignore", part) for part in parts_of(name, table.columns)}
+        for part in parts_of(name, table.columns):
+            ignored |= _positions_to_ignore(table, part)
     # Columns that may have each role: the one that was named, else those with a usual name.
     found: dict[str, list[int]] = {"person": [], "item": [], "response": [], "id": []}
     for k, name in enumerate(table.columns):
@@ -160,6 +162,15 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
         return _long(table, options, found, given.get("order_by"))
     label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
     return _wide(table, options, label, ignored, every_row)
+
+
+def _positions_to_ignore(table: Table, part: Any) -> set[int]:
+    """The column of this name, or those that a pattern such as "Post*" means; an error where there is none."""
+    if isinstance(part, str) and part not in map(str, table.columns):
+        matching = {k for k, meant in enumerate(named([part], table.columns)) if meant}
+        if matching:
+            return matching
+    return {table.position("ignore", part)}
 
 
 def _roles_of_ratings(table: Table, options: ReadOptions, found: Candidates, ignored: set[int]) -> dict[str, int]:
@@ -305,6 +316,8 @@ def _labels_rows(table: Table, position: int) -> bool:
     if texts.null_count():  # a row in which nothing is written is no row
         every = pl.DataFrame([one.alias(str(k)) for k, one in enumerate([texts, *others])])
         texts = texts.filter(every.select(pl.any_horizontal(pl.all().is_not_null())).to_series())
+    if plain(first).endswith("id") and texts.null_count() <= ABSENT * len(texts):
+        texts = texts.drop_nulls()  # ResponseId, with a row or two that have none
     no_label = texts.is_in(list(SUSPECTS)) | texts.str.to_lowercase().is_in(["true", "false"])
     repeated = texts.n_unique() < (1 - REPEATED) * len(texts)
     if texts.null_count() or no_label.any() or texts.cast(pl.Float64, strict=False).count() or repeated:

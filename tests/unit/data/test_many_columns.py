@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from reading import complaint, notes
+from spectral_irt.errors import OptionError
 from spectral_irt.reading import read
 from spectral_irt.reading.families import families_of, same_on_two_occasions
 
@@ -143,3 +144,23 @@ def test_items_of_a_key_are_one_test():
     assert found.n_items == 24
     assert "column_families" not in notes(found)
     assert "column_families" in notes(read(pl.DataFrame(tests), ordered=True))
+
+
+def test_ignored_columns_may_be_a_pattern():
+    pre, post = columns(named("pre#", 12), ratings(12, 1, 5)), columns(named("post#", 12), ratings(12, 1, 5))
+    found = read(pl.DataFrame(pre | post), ignore="post*", ordered=True)
+    assert list(found.items) == list(pre)
+    starred = {"a*": pre["pre01"], **pre}
+    assert list(read(pl.DataFrame(starred), ignore="a*", ordered=True).items) == list(pre)
+    with pytest.raises(OptionError, match="no column 'wave\\*'"):
+        read(pl.DataFrame(pre | post), ignore="wave*", ordered=True)
+
+
+def test_a_column_of_ids_with_an_empty_cell_labels_the_people():
+    ids = [f"R_{k:03d}x" for k in range(N)]
+    items = columns(named("q#", 12), ratings(12, 1, 5))
+    found = read(pl.DataFrame({"ResponseId": [None if k == 7 else one for k, one in enumerate(ids)], **items}))
+    assert found.persons[6] == "R_006x"
+    assert found.persons[7] == "row 8"
+    many = [None if k % 3 == 0 else one for k, one in enumerate(ids)]
+    assert "R_001x" not in set(read(pl.DataFrame({"ResponseId": many, **items}), items="q*").persons.tolist())
