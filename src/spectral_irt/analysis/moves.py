@@ -96,6 +96,11 @@ class Move:
         return KINDS[self.name].words(self.arguments)
 
     @property
+    def changed(self) -> str:
+        """What it changed, as "responses 5,000 to 4,980"; nothing of a move that was not made yet."""
+        return "" if self.effect is None else self.effect.words
+
+    @property
     def items(self) -> tuple[Any, ...]:
         """Labels of the items that it is about."""
         named = self.arguments.get("items", [self.arguments[key] for key in ("item",) if key in self.arguments])

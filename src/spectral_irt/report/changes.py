@@ -21,7 +21,7 @@ def changes(data: ReportData) -> Section:
             str(number),
             printable(move.words),
             printable(move.because.replace("_", " ")) or "not said",
-            "" if move.effect is None else move.effect.words,
+            move.changed,
         )
         for number, move in enumerate(moves, start=1)
     )

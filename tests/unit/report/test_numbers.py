@@ -14,7 +14,8 @@ from spectral_irt.report.page import page_of, sections_of
 from undrawn import without_pictures
 
 NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d[\d,]*(?:\.\d+)?%?(?![\w.]*\w)")
-SAID = {0.001, 0.01, 0.05, 0.8, 0.95, 5.0, 2.0, 20.0}  # levels, limits and known names (KR-20), not results
+# Levels, limits, known names (KR-20) and usual demands on a reliability, not results.
+SAID = {0.001, 0.01, 0.05, 0.7, 0.8, 0.9, 0.95, 5.0, 2.0, 20.0}
 
 
 def simulated(people, items, seed, *, categories=2, missing=0.0):
@@ -139,6 +140,17 @@ def test_texts_and_small_tables_say_what_the_record_says(data):
     known = np.append(known, [reliability["n_lowest"] + reliability["n_highest"]])
     fitted = data.record.get("item_fit") or {}
     known = np.append(known, [fitted.get("underfit", 0) + fitted.get("overfit", 0)])
+    persons = (data.record["fit_checks"] or {}).get("erratic_people") or {}
+    if persons:
+        known = np.append(known, [persons["share"] * persons["n_people"], persons["chance"] * persons["n_people"]])
+    if not data.study.facets and data.record["fit_checks"]["shared"]:
+        shared = data.study.dimensionality()
+        parts = shared.contrasts.variance_columns
+        known = np.append(known, [parts["eigenvalue"], parts["percent"] / 100])
+        pairs = shared.dependence.columns
+        known = np.concatenate([known, *(pairs[name] for name in ("q3", "q3_above_mean", "p_adjusted"))])
+        loadings = [values for name, values in shared.contrasts.loading_columns.items() if name != "item"]
+        known = np.concatenate([known, *loadings])
     cells = counts["persons"] * counts.get("combinations", counts["items"])
     texts = []
     made = [overview.findings, overview.summary, methods.methods]
@@ -150,9 +162,9 @@ def test_texts_and_small_tables_say_what_the_record_says(data):
             if isinstance(block, Text):
                 texts.append(block.text)
             elif isinstance(block, Table) and "tables of this" not in block.caption:
-                texts += [
-                    " | ".join(row[1:]) for row in block.rows if not row[0].startswith(("Program", "Fingerprint"))
-                ]
+                labels = 2 if block.caption.startswith("Pairs") else 1
+                rows = [row for row in block.rows if not row[0].startswith(("Program", "Fingerprint"))]
+                texts += [" | ".join(row[labels:]) for row in rows]
     texts.append(methods.paragraph(data.record)[0][0])
     for text in texts:
         for found in NUMBER.findall(re.sub(r"\(\D*\d{4}(?:, \d{4})*\)|\d{4}; |spectral-irt \S+|χ²", "", text)):
