@@ -17,12 +17,7 @@ def changes(data: ReportData) -> Section:
     if not moves:
         return Section(())
     rows = tuple(
-        (
-            str(number),
-            printable(move.words),
-            printable(move.because.replace("_", " ")) or "not said",
-            move.changed,
-        )
+        (str(number), printable(move.words), printable(move.because.replace("_", " ")) or "not said", move.changed)
         for number, move in enumerate(moves, start=1)
     )
     made = count(len(moves), "change was", "changes were")
