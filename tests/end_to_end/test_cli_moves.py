@@ -121,6 +121,14 @@ def test_two_fits_side_by_side(quiz):
     quiz.refused("compare-fits first lsat", "have 0 items in common")
 
 
+def test_remedies_name_the_option_that_does_them(quiz):
+    quiz.ok("fit quiz.csv --key quiz_key.csv --missing 9 --group region -o first")
+    record = json.loads(Path("first/fit.json").read_text())
+    remedies = {finding["code"]: finding["remedy"] for finding in record["findings"]}
+    assert "--split tides:region makes one item for each group" in remedies["differential_items"]
+    assert "--drop density leaves one out" in remedies["misfitting_items"]
+
+
 def test_a_ledger_of_another_file_is_said(quiz):
     quiz.ok(f"{LINE} --drop density -o first")
     Path("some.csv").write_text("\n".join(Path("quiz.csv").read_text().splitlines()[:600]) + "\n")

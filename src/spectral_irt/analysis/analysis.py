@@ -16,6 +16,7 @@ from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
+from spectral_irt.analysis.moves import pointing_at_move
 from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
@@ -490,7 +491,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:
-            found += self.checks(parts).findings
+            found += map(pointing_at_move, self.checks(parts).findings)
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
         comparisons = self._comparisons(parts)
@@ -498,9 +499,10 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             if isinstance(compared, Finding):
                 found.append(compared)
             elif len(comparisons) == 1:
-                found += compared.findings
+                found += [pointing_at_move(one, column) for one in compared.findings]
             else:  # groups of several columns may have the same names, such as 0 and 1
-                found += [replace(one, sentence=f"{column}: {one.sentence}") for one in compared.findings]
+                pointing = [pointing_at_move(one, column) for one in compared.findings]
+                found += [replace(one, sentence=f"{column}: {one.sentence}") for one in pointing]
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
         return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
