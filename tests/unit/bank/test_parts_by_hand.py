@@ -142,3 +142,51 @@ def test_blocks_that_agree_with_standard_errors():
     assert blocks[2, 0, 0] == pytest.approx(0.5**-2)
     assert not blocks[2, 1].any()
     assert not blocks[0, :, 2].any()
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_the_covariance_under_the_model_has_the_prior_and_is_centered_on_parts(prior):
+    """Of two parts without a common person, each with a mean of zero, items counting alike."""
+    layout = Thresholds(np.array([2, 1, 1, 1]))
+    information = np.zeros((5, 5))
+    for own in (slice(0, 3), slice(3, 5)):
+        root = np.random.default_rng(own.start).normal(size=(own.stop - own.start, 8))
+        root -= root.mean(axis=0)
+        information[own, own] = root @ root.T
+    precision = np.array([0.4, 0.4, 0.2, 0.0, 0.3]) if prior else np.zeros(5)
+    floating = np.array([0, 0, 0, 1, 1])
+    weight = 1 / layout.max_score[layout.item]
+    full = information + np.diag(precision)
+    inverse = np.linalg.inv(full) if prior else np.linalg.pinv(full, rcond=1e-10, hermitian=True)
+    C = np.eye(5)
+    for part in (0, 1):
+        own = floating == part
+        C[own] -= np.where(own, weight / weight[own].sum(), 0.0)
+    found = covariance._model_covariance(information, precision, weight, floating)
+    np.testing.assert_allclose(found, C @ inverse @ C.T, atol=1e-9)
+
+
+def test_free_thresholds_have_the_errors_of_anchors():
+    """By the model given the anchors, and moved by -V_ff H_fa with them; no floating part beside an anchor."""
+    root = np.random.default_rng(4).normal(size=(4, 9))
+    information = root @ root.T
+    anchored = np.array([False, True, False, True])
+    calibration = SimpleNamespace(
+        layout=Thresholds.ones(4),
+        known=np.ones(4, dtype=bool),
+        anchored=anchored,
+        threshold_se=np.array([0.5, 0.2, 0.4, np.nan]),
+        se=np.full(4, 0.3),
+    )
+    evidence = SimpleNamespace(
+        link_group=np.zeros(4, dtype=np.int64), prior_precision=0.7, offset_precision=0.0, fixed_prior=True
+    )
+    found = covariance._under_model(SimpleNamespace(calibration=calibration, evidence=evidence), information)
+    free, fixed = [0, 2], [1, 3]
+    V = np.linalg.inv(information[np.ix_(free, free)] + 0.7 * np.eye(2))
+    follow = -V @ information[np.ix_(free, fixed)]
+    errors = np.diag([0.04, 0.0])
+    np.testing.assert_allclose(found[np.ix_(free, free)], V + follow @ errors @ follow.T)
+    np.testing.assert_allclose(found[np.ix_(free, fixed)], follow @ errors)
+    np.testing.assert_allclose(found[np.ix_(fixed, free)], (follow @ errors).T)
+    np.testing.assert_allclose(found[np.ix_(fixed, fixed)], errors)
