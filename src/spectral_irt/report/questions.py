@@ -27,7 +27,7 @@ def questions(data: ReportData) -> Section:
     if n_people < FEW:
         said += f" These are hints: with {count(n_people, 'person')}, a few answers more or less change them."
     rows = tuple((short(look.item, 40), " ".join(sentences(look))) for look in looks)
-    return Section((Text(said), Table("Questions to look at", ("Question", "What to look at"), rows)))
+    return Section((Text(said), Table("The most serious first", ("Question", "What to look at"), rows)))
 
 
 def sentences(look: Look) -> list[str]:
