@@ -195,6 +195,13 @@ def test_what_is_refused_is_said_in_a_line(cli, good, line, says):
         cli.refused(f"{command} {options}", *says)
 
 
+def test_a_long_table_without_its_items_says_so(cli):
+    Path("log.csv").write_text("student_id,is_correct,ts\n1,1,2026-11-01 00:00:00\n2,0,2026-11-01 00:00:01\n")
+    cli.refused("fit log.csv", "log.csv: no column names the items", "'student_id', 'is_correct', 'ts'", "--item")
+    Path("wide.csv").write_text("student_id,q1,ts\n1,1,2026-11-01 00:00:00\n2,0,2026-11-01 00:00:01\n")
+    cli.refused("fit wide.csv", "column 'ts', row 1 holds '2026-11-01 00:00:00'")
+
+
 @pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv"])
 def test_a_file_is_never_taken_for_an_option(cli, name):
     Path(name).write_text("person,nu=1,ability_sd\na,1,maybe\nb,0,1\nc,0,0\n")

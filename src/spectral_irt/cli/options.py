@@ -280,7 +280,10 @@ class Reading:
         how = {**self.given(), **source, **how}
         how.pop("largest_component", None)
         client = None if call.dask is None else cluster(call.dask, progress)
-        responses = read(progress=progress.reading, client=client, **how)
+        try:
+            responses = read(progress=progress.reading, client=client, **how)
+        except ResponseValueError as error:  # perhaps of a long table that was taken for a wide one
+            raise (None if known else self._no_items(files)) or error from error
         noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
         allowed.reserve(
             persons=responses.n_persons,
@@ -313,13 +316,14 @@ class Reading:
                 raise OptionError("--recode and --reverse are for ordered categories; the items of this bank are 0/1.")
             responses = self.read(files, progress, call, known=True)
         except (ReadError, ResponseValueError) as error:
-            raise self._no_items(bank, files) or error from error
+            raise self._no_items(files, bank) or error from error
         bank._refuse_ordered(responses)
         return responses
 
-    def _no_items(self, bank: Bank, files: Sequence[str]) -> ReadError | None:
-        """What is wrong with files that cannot be read because the column that names the items is gone."""
-        from spectral_irt.reading.columns import without_items
+    def _no_items(self, files: Sequence[str], bank: Bank | None = None) -> ReadError | None:
+        """What is wrong with files that cannot be read because the column that names the items is gone. Without a bank
+        the columns must have both a person and a response."""
+        from spectral_irt.reading.columns import ROLE_OF, plain, without_items
         from spectral_irt.reading.formats import find_files, open_table
 
         if self.item is not None or self.sql is not None or "-" in files:
@@ -329,11 +333,18 @@ class Reading:
             columns = open_table(first).columns
         except SpectralIrtError:
             return None
-        if not without_items(columns, bank.items.tolist()):
+        if bank is None:
+            roles = {ROLE_OF.get(plain(name)) for name in columns}
+            if self.layout != "auto" or not roles >= {"person", "response"} or not without_items(columns, ()):
+                return None
+            lack = ""
+        elif not without_items(columns, bank.items.tolist()):
             return None
+        else:
+            lack = ", and none is called as an item of the bank"
         return ReadError(
-            f"{first.name}: no column names the items (item, question and the like), and none is called as an item of "
-            f"the bank. Its columns are {listed(columns)}. Name the one with the items by `item=`."
+            f"{first.name}: no column names the items (item, question and the like){lack}. Its columns are "
+            f"{listed(columns)}. Name the one with the items by `item=`."
         )
 
     def given(self, files: Sequence[str] = ()) -> dict[str, Any]:
