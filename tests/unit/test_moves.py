@@ -353,7 +353,7 @@ def test_dif_is_resolved_step_by_step():
 @pytest.mark.slow
 def test_dif_of_four_items_is_found_and_clean_items_stay():
     found, clean, covered = 0, 0, 0
-    draws = 40
+    draws = 10
     differ = {"q4", "q9", "q13", "q17"}
     for seed in range(draws):
         responses = with_dif(seed)
@@ -364,9 +364,9 @@ def test_dif_of_four_items_is_found_and_clean_items_stay():
         means = changed.group_means("sex")
         error = np.hypot(*means["latent_se"].to_list())
         covered += abs(means["latent_mean"][1] - means["latent_mean"][0] + 0.5) < 1.96 * error
-    assert found >= 34  # 0.95 expected
-    assert clean <= 8  # 0.1 expected at most
-    assert covered >= 33
+    assert found >= 7  # 0.9 or more expected
+    assert clean <= 3  # 0.1 or fewer expected
+    assert covered >= 7  # 0.95 expected
 
 
 def test_the_error_of_a_difference_is_that_of_nested_estimates():
