@@ -74,13 +74,17 @@ def _changes_of_calibration(arrays: dict[str, NDArray[Any]], layout: Thresholds)
     return {**arrays, "location_se": None if layout.binary else location_se}
 
 
-def with_room(bank: Bank, labels: Sequence[Any], max_score: Ints, codes: Floats) -> Bank:
+def with_room(
+    bank: Bank, labels: Sequence[Any], max_score: Ints, codes: Floats, codes_high: Floats | None = None
+) -> Bank:
     """The bank with these items besides, of which nothing is known.
 
     Parameters
     ----------
     labels, max_score, codes : of the new items
         What they are called, their highest categories, and what stands in the data for each category.
+    codes_high : float array, optional
+        Where categories were merged, the highest of the codes that stand for each.
     """
     if not labels:
         return bank
@@ -95,7 +99,7 @@ def with_room(bank: Bank, labels: Sequence[Any], max_score: Ints, codes: Floats)
             labels=label_array([*calibration.labels.tolist(), *labels]),
             layout=layout,
             further=further,
-            **_categories_with_room(calibration, layout, codes),
+            **_categories_with_room(calibration, layout, codes, codes_high),
             **_changes_of_calibration(_with_room(calibration, CALIBRATION_FIELDS, layout), layout),
         ),
         evidence=replace(
@@ -118,7 +122,9 @@ def _with_room(source: Calibration | Evidence, fields: Sequence[ArrayField], lay
     return {field.name: padded(getattr(source, field.name), length[field.per], field.unknown) for field in fields}
 
 
-def _categories_with_room(calibration: Calibration, layout: Thresholds, new_codes: Floats) -> dict[str, Floats]:
+def _categories_with_room(
+    calibration: Calibration, layout: Thresholds, new_codes: Floats, new_codes_high: Floats | None
+) -> dict[str, Floats]:
     """Codes and counts of categories, items x categories; no response is in a category of a new item."""
     shape = (layout.n_items, layout.widest + 1)
     codes = padded(calibration.codes, shape, np.nan)
@@ -128,10 +134,14 @@ def _categories_with_room(calibration: Calibration, layout: Thresholds, new_code
     codes[calibration.n_items :, :width] = new_codes
     category_n[calibration.n_items :, :width] = np.where(np.isfinite(new_codes), 0.0, np.nan)
     arrays = {"codes": codes, "category_n": category_n}
-    if calibration.codes_high is not None:  # a new item has one code for each category
-        arrays["codes_high"] = codes.copy()
-        arrays["codes_high"][: calibration.n_items, : calibration.codes_high.shape[1]] = calibration.codes_high
-    return arrays
+    if calibration.codes_high is None and new_codes_high is None:
+        return arrays
+    codes_high = codes.copy()  # one code for each category, where none were merged
+    if calibration.codes_high is not None:
+        codes_high[: calibration.n_items, : calibration.codes_high.shape[1]] = calibration.codes_high
+    if new_codes_high is not None:
+        codes_high[calibration.n_items :, :width] = new_codes_high[:, :width]
+    return {**arrays, "codes_high": codes_high}
 
 
 def _information_with_room(evidence: Evidence, before: Thresholds, layout: Thresholds) -> Information:
@@ -207,6 +217,7 @@ def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
         labels=calibration.labels[is_new].tolist(),
         max_score=calibration.layout.max_score[is_new],
         codes=calibration.codes[is_new],
+        codes_high=None if calibration.codes_high is None else calibration.codes_high[is_new],
     )
     old = extended.calibration.with_free_thresholds()
     places = _Places.of(calibration, old)

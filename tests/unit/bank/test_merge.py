@@ -1,6 +1,6 @@
 """Room for new items, and two calibrations in one bank: every array item by item, against loops over labels."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -104,3 +104,15 @@ def test_two_calibrations_in_one_bank(categories):
                     )
                     wanted += part.evidence.matrix[k, j]
             assert both.evidence.matrix[row, column] == wanted
+
+
+def test_codes_of_merged_categories_of_new_items_are_kept():
+    """A new item whose categories were merged stands for several codes: for its own, whatever the bank's items do."""
+    bank, new, second = two_calibrations(4)
+    codes_high = new.calibration.codes.copy()
+    codes_high[-1, -1] += 1  # the highest category of the last item stands for two codes
+    several = replace(new, calibration=new.calibration.replace(codes_high=codes_high))
+    result = merged(bank, several, second).calibration
+    expected = result.codes.copy()
+    expected[-1, -1] += 1
+    np.testing.assert_array_equal(result.codes_high, expected)
