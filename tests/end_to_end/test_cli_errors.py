@@ -94,7 +94,7 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit --xyzzy", "error: there is no option --xyzzy; see spectral-irt fit --help.\n"),
     # Options of other commands, and what other programs call it.
     ("score x --group g", "no option --group here; spectral-irt fit and spectral-irt pack have it;"),
-    ("score x --cut 3", "no option --cut here; spectral-irt fit has it;"),
+    ("score x --cut 3", "no option --cut here; spectral-irt fit and spectral-irt compare-fits have it;"),
     ("shortlist x --clustered-by g", "spectral-irt leaderboard have it"),
     ("fit good.csv --dif", "no option --dif; --group"),
     ("fit good.csv --html", "no option --html; --report"),
