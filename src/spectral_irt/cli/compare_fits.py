@@ -50,7 +50,7 @@ def compare_fits(
     comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)
     if output is not None:
         tables = {"items": comparison.items, "persons": comparison.persons}
-        with all_or_nothing([output / f"{name}.csv" for name in tables], inputs=[]) as drafts:
+        with all_or_nothing([output / f"{name}.csv" for name in tables], inputs=[before, after]) as drafts:
             for draft, columns in zip(drafts, tables.values(), strict=True):
                 write_csv(draft, columns)
 
