@@ -45,8 +45,8 @@ BLOCK = 500_000  # answers of a block
 KEPT = 64  # for each answer of one block: what small data are prepared to stays in memory under any limit
 # A thread's temporary arrays, for each answer of a block. Of answers in categories they grow with the length of
 # records, up to where sums over scores give way to series.
-WORK, WORK_OF_ANSWER, LONG_RECORD = 45, 2.5, 120
-RATING = 130  # the same for ratings, whose fit is judged level by level
+WORK, WORK_OF_ANSWER, LONG_RECORD = 45, 2.8, 120
+RATING = 140  # the same for ratings, whose fit is judged level by level
 SQUARE = 70  # for each pair of items: a fit holds up to nine matrices at a time
 DENSE_ITEMS = 5_000  # above which it holds none
 DRAWS = 8_000  # for each item then, for the standard errors
