@@ -201,12 +201,20 @@ Operator = Callable[[Floats], Floats]
 
 
 def conjugate_gradients(
-    apply: Operator, diagonal: Floats | Operator, b: Floats, *, tol: float, most: int = 2000, centered: bool = True
+    apply: Operator,
+    diagonal: Floats | Operator,
+    b: Floats,
+    *,
+    tol: float,
+    most: int = 2000,
+    centered: bool = True,
+    start: Floats | None = None,
 ) -> tuple[Floats, int]:
     """x with H x = b, and the steps taken, for a symmetric H; one right-hand side, or the columns of many.
 
     `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal, or by any rough inverse
-    of H. Stops when the energy r' D^-1 r of the residual has shrunk by tol^2, or after `most` steps."""
+    of H. Stops when the energy r' D^-1 r of the residual is tol^2 of that of b, or after `most` steps. `start`: where
+    to begin, instead of at zero."""
     if callable(diagonal):
         condition = diagonal
     else:
@@ -219,9 +227,14 @@ def conjugate_gradients(
     x = np.zeros_like(b)
     r = b - b.mean(axis=0) if centered else b.copy()
     z = condition(r)
-    direction = z
     energy = (r * z).sum(axis=0)
     goal = tol**2 * energy
+    if start is not None:
+        x = start
+        r = r - apply(start)
+        z = condition(r)
+        energy = (r * z).sum(axis=0)
+    direction = z
     steps = 0
     while steps < most and np.any(energy > goal):
         image = apply(direction)

@@ -67,6 +67,12 @@ def test_conjugate_gradients_solve_a_laplacian(columns):
     assert 1 < steps <= 40
     assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-10, most=3)[1] == 3
     assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), 0 * b, tol=1e-10)[1] == 0
+    rough, few = conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-2)
+    exact, more = conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-10, start=rough)
+    np.testing.assert_allclose(exact, x, atol=1e-9)
+    assert few < steps
+    assert more < steps + 3  # what the rough solution knew is not done again
+    assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-9, start=exact)[1] == 0
 
 
 def iterated(matrix, shift, speed, steps):

@@ -264,6 +264,11 @@ class Newton:
         inverse[np.ix_(free, free)] = np.linalg.inv(of_free + c * u @ u.T) - u @ u.T / c
         return inverse
 
+    @property
+    def renews_prior(self) -> bool:
+        """Whether a step says which precisions its prior should have."""
+        return bool(self.ridge) or (self.prior is not None and self.prior.estimated)
+
     @cached_property
     def _dense_inverse(self) -> Floats:
         return self.dense_inverse()
@@ -331,13 +336,14 @@ class Newton:
         scale = np.divide(1.0, self.diagonal, out=np.zeros(len(b)), where=self.diagonal > 0)
         return as_columns(scale, b) * b
 
-    def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
-        """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored."""
+    def solve(self, b: Floats, tol: float = SOLVED, start: Floats | None = None) -> Floats:
+        """The matrix's solution for b, or for its columns; what b says about the level of a part is ignored. `start`
+        is near the solution, if that is known."""
         if self.design is not None and len(b) <= DENSE_PARAMETERS:
             return self._dense_inverse @ b
         centered = self.fixed is None and self.design is None
         step, _ = conjugate_gradients(
-            self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered
+            self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered, start=start
         )
         return self.leveled(step)
 
@@ -565,17 +571,23 @@ class _Steps:
 
 def _aim(current: Newton, likelihood: Likelihood) -> Aim:
     """The Newton step from here, with the prior's precisions taken where the step leads."""
-    renews = current.evaluations < RENEWING_EVALUATIONS
     tol = SOLVED if likelihood.fine or current.point.layout.binary else ROUGHLY_SOLVED
-    for _ in range(RENEWALS if renews else 1):
-        pull = current.pull()
+    pull = current.pull()
+    if current.evaluations >= RENEWING_EVALUATIONS or not current.renews_prior:
         step = current.solve(pull, tol)
-        if not renews:
-            break
+        return Aim(current, step, float(pull @ step))
+    # Of many responses a rough step says well enough which precisions it speaks for, and the next goes on from it.
+    renewal_tol = tol if likelihood.fine else ROUGHLY_SOLVED
+    step = current.solve(pull, renewal_tol)
+    for _ in range(RENEWALS - 1):
         renewal = _renewed_prior(current, current.eta + current.limited(step), likelihood)
         if renewal is None or renewal.change < STEADY_PRIOR:
             break
         current = renewal.newton
+        pull = current.pull()
+        step = current.solve(pull, renewal_tol, start=None if likelihood.fine else step)
+    if renewal_tol > tol:
+        step = current.solve(pull, tol, start=step)
     return Aim(current, step, float(pull @ step))
 
 
