@@ -79,7 +79,7 @@ def test_from_0_to_100(answers):
     study = si.SpectralPartialCredit().fit(answers[:, :2]).analyse(answers[:, :2])
     scores, persons = study.scores(), study.persons()
     ability, hundred = scores["ability"].to_numpy(), scores["measure_100"].to_numpy()
-    assert (hundred[0], hundred[-1]) == (0, 100)
+    np.testing.assert_allclose((hundred[0], hundred[-1]), (0, 100), rtol=1e-12, atol=1e-10)
     np.testing.assert_allclose(hundred, 100 * (ability - ability[0]) / (ability[-1] - ability[0]))
     np.testing.assert_allclose(persons["measure_100"].to_numpy(), hundred[persons["score"].to_numpy()])
     right = si.SpectralRasch().fit(answers > 2).analyse(answers > 2)
