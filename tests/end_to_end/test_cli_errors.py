@@ -79,15 +79,8 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     ("fit apart.csv --set regularization=0", "2 groups that share no people", "--largest-component"),
     # Misspelled options.
     ("fit good.csv --keys k.csv", "no option --keys; did you mean --key? See spectral-irt fit --help.\n"),
-    (
-        "fit good.csv --ifile i.txt",
-        "no option --ifile any more; spectral-irt export writes it",
-        "spectral-irt fit --help",
-    ),
-    (
-        "report out",
-        "no command report any more; spectral-irt fit FILE --report report.html writes it; see spectral-irt",
-    ),
+    ("fit good.csv --ifile i.txt", "no option --ifile; spectral-irt export writes it", "spectral-irt fit --help"),
+    ("report out", "no command report; spectral-irt fit FILE --report report.html writes it; see spectral-irt"),
     ("fit good.csv --rank-by lower", "no option --rank-by; did you mean --rank?"),
     ("fit good.csv --treshold 1", "no option --treshold; did you mean --threshold? See spectral-irt fit --help.\n"),
     ("score x --bnak b", "no option --bnak; did you mean --bank? See spectral-irt score --help.\n"),

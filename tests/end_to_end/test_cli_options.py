@@ -149,42 +149,6 @@ def test_completion_is_installed_for_the_shell_in_use(tmp_path):
     assert "completion" in (tmp_path / ".bashrc").read_text()
 
 
-# Spellings of version 0.1: a line, and what the notes say of it.
-SPELLINGS = """
-fit a.csv --user student --weight age | --user is now --person | --weight is now --survey-weight
-fit a.csv --no-refine --weighting=persons | --weighting is now --chain-weights | --no-refine is now --set refine=false
-fit a.csv --nu 1 --nu-rule together | --nu is now --set nu=1 | --nu-rule is now --set nu_rule=together
-fit a.csv --persons --cut-score 2 | --persons is now --skip none | --cut-score is now --cut raw:2
-fit a.csv --omitted=wrong | --omitted is now --blanks omitted=wrong
-fit a.csv --not-presented 9 | --not-presented is now --blanks not-presented=9
-fit a.csv --draws 3 --ability pv | --draws is now --ability pv:3
-fit a.csv -o out --rank --rank-by lower --memory 1GB | --rank-by is now --rank 10:lower
-fit turned.csv --orient items --format wide | --format is now --layout | --orient is now --layout items-in-rows
-fit a.csv --key no.xlsx --key-sheet 'Form A' | --key-sheet is now --key 'no.xlsx#Form A'
-fit --table t --in-database duckdb:no | --table is now --in-database 'duckdb:no#t' | --in-database is now 'duckdb:no#t'
-check a.csv --group sex --no-fit | --no-fit is now --skip fit | check with --group is now fit --dry-run
-simulate -o s.csv --users 9 --items 3 | --users is now --persons
-"""
-
-
-@pytest.mark.parametrize("row", SPELLINGS.strip().splitlines())
-def test_spellings_of_before_work_and_say_those_of_now(cli, row):
-    line, *notes = row.split(" | ")
-    rows = [f"{k},{'mf'[k % 2]},{20 + k % 3},{k % 2},{k // 2 % 2},{k // 3 % 2}" for k in range(60)]
-    Path("a.csv").write_text("\n".join(["student,sex,age,q1,q2,q3", *rows]))
-    Path("turned.csv").write_text("item,a,b,c\nq1,1,0,1\nq2,0,1,1\nq3,1,1,0\n")
-    done = cli(f"{line} --dry-run" if line.startswith("fit") else line)
-    said = done.err.splitlines()
-    assert said[: len(notes)] == [f"note: {note}." for note in notes]
-    assert (done.code, len(said)) == ((2, len(notes) + 1) if "duckdb" in line or "xlsx" in line else (0, len(notes)))
-
-
-def test_the_record_has_the_spelling_of_now(cli, lsat):
-    cli("fit lsat.csv --no-fit -q -o out")
-    assert record("out")["argv"] == ["fit", "lsat.csv", "--skip", "fit", "-q", "-o", "out"]
-    assert record("out")["fit_checks"] is None
-
-
 # Options for programs.
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -60,36 +59,10 @@ FURTHER = {
 }
 COMMANDS = {**MAIN, **FURTHER}
 
-# Options of version 0.1 work in 0.2, with a note. What each is now: {} is its value, {was} that of the new one so far.
-RENAMED = """
---user: --person {}; --users: --persons {}; --by: --subject {}; --items: --size {}; --table: --common-items {}
---weight: --survey-weight {}; --weighting: --chain-weights {}; --format: --layout {}; --orient: --layout {}
---regularization: --set regularization={}; --nu: --set nu={}; --nu-rule: --set nu_rule={}; --se: --set se={}
---max-iter: --set max_iter={}; --refine: --set refine=true; --no-refine: --set refine=false
---assume-equal-means: --set assume_equal_means=true; --order-by: --duplicates {was}:{}; --key-sheet: --key {was}#{}
---persons: --skip none; --no-persons: --skip persons; --fit: --skip none; --no-fit: --skip fit
---omitted: --blanks omitted={}; --not-reached: --blanks not-reached={}; --not-presented: --blanks not-presented={}
---cut-score: --cut raw:{}; --rank-by: --rank {was}:{}
---draws: --ability {was}:{}; --sample: --bootstrap {was}:{}; --group-sheet: --group-file {was}#{}
---database: {}; --table: --in-database {was}#{}; --in-database: {}
-"""
-# And what to do instead of options and commands that are gone.
-GONE = """
---ifile --sfile --pfile --catsim --jscat --mirtcat: spectral-irt export writes it, from a bank or from what -o DIR wrote
---adaptivetesting: spectral-irt export writes it, from a bank or from what -o DIR wrote
---limit --method --perturbed --prompts-by --salt-file: leave it out
---checkpoint: leave it out; spectral-irt pack keeps what takes long, the reading
---samples: -o DIR writes the tables of a leaderboard
---above-mean: compare each rating with the person's mean before it is read, and write 0 and 1
---data: --files DIR copies all bundled data
-report: spectral-irt fit FILE --report report.html writes it
-reproduce data: experiments and data sets of the paper are in the repository, as python -m reproduction NAME
-simulate-cat: spectral-irt export writes a bank for catsim and mirtCAT, which simulate adaptive tests
-federate site: calibrate at each site with spectral-irt fit --bank DIR, and link the banks
-"""
-
 # What other programs call it, or what somebody may look for here.
 INSTEAD = """
+--ifile --sfile --pfile --catsim --jscat --mirtcat: spectral-irt export writes it, from a bank or from what -o DIR wrote
+report: spectral-irt fit FILE --report report.html writes it
 --dif: --group COLUMN compares groups of people, item by item
 --html: --report FILE.html writes one page
 --2pl --3pl --discrimination --guessing: slopes and guessing are not estimated; item fit shows where they are needed
@@ -244,8 +217,7 @@ def main(args: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except UsageError as error:
-        words = renewed(arranged(args), error)
-        return _usage(error) if words is None else main(["--debug", *words] if debug else words)
+        return _usage(error)
     except SystemExit as stop:  # a script for completion was printed or installed
         return int(stop.code or OK)
     except (Exception, KeyboardInterrupt) as error:
@@ -324,47 +296,6 @@ def refuse_options_as_values(args: Sequence[str]) -> None:
             raise UsageError(f"{name} has no value: {args[k]} is an option. If it is the value, write {name}={args[k]}")
 
 
-def renewed(words: list[str], error: Any) -> list[str] | None:
-    """The line with options of version 0.1 as they are called now, and a note on each; None where it has none."""
-    if type(error).__name__ != "NoSuchOption":
-        return None
-    notes, checks = [], error.ctx.info_name == "check"
-    options = [*error.ctx.command.params, *(program.get_command(None, "fit").params if checks else [])]
-    known = {flag: one for one in options for flag in (*one.opts, *one.secondary_opts)}
-    for row in re.split("; |\n", RENAMED.strip()):
-        old, _, new = row.partition(": ")
-        flag = new.split()[0].replace("{}", "files")
-        if old in known or (flag not in known and f"{flag}: {{}}" not in RENAMED):
-            continue
-        while found := _taken(words, old, "{}" in new):
-            (place, said), was = found, ""
-            if flag != "files" and not (flag in known and known[flag].multiple):
-                place, was = _taken(words, flag, True) or (place, "")
-            if "{was}" in new and not was:
-                return None
-            value = {"items": "items-in-rows", "users": "auto"}.get(said, said) if old == "--orient" else said
-            words[place:place] = now = [part.format(value, was=was) for part in new.split()]
-            notes.append(f"{old} is now {flag if now == [flag, said] else shlex.join(now)}.")
-    if checks and error.option_name in known:
-        words[words.index("check")] = "fit"
-        words.insert(words.index("fit") + 1, "--dry-run")
-        notes.append(f"check with {error.option_name} is now fit --dry-run.")
-    for note in notes:
-        complain("note", note, 36)
-    return words if notes else None
-
-
-def _taken(words: list[str], flag: str, with_value: bool) -> tuple[int, str] | None:
-    """Take an option off the line, with its value: where it stood, and the value. Another option is no value."""
-    for k, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        has_value = k + 1 < len(words) and not re.match("--?[A-Za-z]", words[k + 1])
-        if name == flag and (equals or not with_value or has_value):
-            del words[k]
-            return k, value if equals or not with_value else words.pop(k)
-    return None
-
-
 def _usage(error: Exception) -> int:
     """A mistake in the options, in one line."""
     context = getattr(error, "ctx", None)
@@ -389,10 +320,10 @@ def _unknown(error: Exception) -> str | None:
         elsewhere = _commands_with(name)
     else:
         return None
-    for table, no_more in ((GONE, " any more"), (INSTEAD, "")):
-        for names, _, instead in (row.partition(": ") for row in table.splitlines()):
-            if name in names.split():
-                return f"there is no {kind} {name}{no_more}; {instead}"
+    for row in INSTEAD.strip().splitlines():
+        names, _, instead = row.partition(": ")
+        if name in names.split():
+            return f"there is no {kind} {name}; {instead}"
     if elsewhere:
         return f"there is no {kind} {name} here; {elsewhere}"
     near = similar(name, known)
