@@ -281,9 +281,12 @@ def _with_items(responses: Responses, blocks: tuple[Block, ...], place: Ints, na
         labels[position] = name
     old_of_new = {name: responses.items[place[position]] for position, name in names.items()}
     answer_labels = dict(responses.answer_labels)
+    item_texts = dict(responses.item_texts)
     for name, old in old_of_new.items():
         if old in answer_labels:
             answer_labels[name] = answer_labels[old]
+        if old in item_texts:
+            item_texts[name] = item_texts[old]
     raw = responses.raw
     if raw is not None:
         key = {**raw.key, **{name: raw.key[old] for name, old in old_of_new.items() if old in raw.key}}
@@ -297,4 +300,5 @@ def _with_items(responses: Responses, blocks: tuple[Block, ...], place: Ints, na
         codes_high=None if responses.codes_high is None else responses.codes_high[place],
         raw=raw,
         answer_labels=answer_labels,
+        item_texts=item_texts,
     )

@@ -85,6 +85,8 @@ class PackedWriter:
             if responses.answer_labels:
                 labels_of = {label: list(known.items()) for label, known in responses.answer_labels.items()}
                 record["answer_labels"] = [[plain_label(label), known] for label, known in labels_of.items()]
+            if responses.item_texts:
+                record["item_texts"] = [[plain_label(label), text] for label, text in responses.item_texts.items()]
             if not responses.thresholds.binary:
                 record["thresholds"] = responses.thresholds.max_score.tolist()
                 record["codes"] = None if responses.codes is None else responses.codes.tolist()
@@ -175,6 +177,7 @@ def _opened(whole: memoryview, name: str) -> Responses:
             columns[column][:] = _values(values, column, LABEL | None)
         about["people"] = People(persons, columns, about["source"]) if "people" in record else None
         about["answer_labels"] = _answer_labels(record.get("answer_labels", []))  # none in files of before
+        about["item_texts"] = _item_texts(record.get("item_texts", []))
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
@@ -316,6 +319,15 @@ def _answer_labels(kept: list[Any]) -> dict[Any, dict[float, str]]:
         _values([item], "items with labeled codes")
         meanings[item] = {float(code): str(text) for code, text in meaning}
     return meanings
+
+
+def _item_texts(kept: list[Any]) -> dict[Any, str]:
+    """The text of each item that has one."""
+    texts: dict[Any, str] = {}
+    for item, text in kept:
+        _values([item], "items with a text")
+        texts[item] = str(text)
+    return texts
 
 
 def _note(kept: dict[str, Any]) -> Finding:

@@ -72,6 +72,8 @@ class Responses:
         Columns about the people, `responses.people["sex"]`; of ratings, the item and rater of each of `items`.
     answer_labels : mapping
         What the codes of each item mean, where the file says so (SPSS, Stata).
+    item_texts : mapping
+        The text of each item, by its label, where the file has it: the labels of variables of SPSS and Stata.
     codes_high, code_excess : float arrays, optional
         Where categories were merged: the highest code of each category, of which `codes` has the lowest; and by how
         much each person's sum of codes is above that of the lowest ones.
@@ -98,6 +100,7 @@ class Responses:
     answer_labels: Mapping[Any, Mapping[float, str]] = field(default_factory=dict)
     codes_high: Floats | None = None
     code_excess: Floats | None = None
+    item_texts: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         fields = vars(self)  # written here only, where something was left out

@@ -69,6 +69,7 @@ class Table:
     # last two columns the number of the person and the item.
     nested: Sequence[int] = ()
     value_labels: Mapping[int, dict[str, str]] = field(default_factory=dict)  # by column, labels of codes (SPSS, Stata)
+    variable_labels: Mapping[int, str] = field(default_factory=dict)  # by column, what it is in words (SPSS, Stata)
 
     def is_loose(self, column: int) -> bool:
         """Whether labels in this column that are all whole numbers (1.0, or text of CSV) become integers."""

@@ -1,13 +1,13 @@
 """Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for. Answers are the codes that
 are stored; their value labels are kept beside them, and name the groups of people. Columns go by the names of the
-variables. Values that the file declares missing, the system's own or the author's, are missing, and so are codes whose
-label says that there is no answer ("No answer", "Refused", "Does not apply")."""
+variables; labels of variables are the texts of the items. Values that the file declares missing, the system's own or the
+author's, are missing, and so are codes whose label says that there is no answer ("No answer", "Refused", "Does not apply")."""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,22 @@ def open_table(file: File) -> Table:
     known = {k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own}
     frame, notes = _without_missing_codes(frame, known)
     categories = {k: _without(texts, missing_codes(texts)) for k, texts in known.items()}
-    return replace(table_of_frame(frame, columns, name=file.name), value_labels=categories, notes=notes)
+    return replace(
+        table_of_frame(frame, columns, name=file.name),
+        value_labels=categories,
+        variable_labels=_texts_of_variables(columns, about.column_names_to_labels),
+        notes=notes,
+    )
+
+
+def _texts_of_variables(columns: list[str], labels: Mapping[str, str | None]) -> dict[int, str]:
+    """The label of each variable that has one, on one line; a label that repeats the name says nothing."""
+    texts = {}
+    for k, name in enumerate(columns):
+        text = " ".join((labels.get(name) or "").split())
+        if text and text.casefold() != name.casefold():
+            texts[k] = text
+    return texts
 
 
 def missing_codes(labels: dict[str, str]) -> list[str]:

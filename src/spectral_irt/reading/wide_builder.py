@@ -146,7 +146,8 @@ class WideBuilder:
             meaning = self._category_labels(item_of_column)
         notes = [*self._notes_on_columns(), *meaning.notes, *self._notes_on_rows(), *responses.notes]
         answer_labels = {} if responses.codes is None else meaning.by_item
-        return replace(responses, answer_labels=answer_labels, notes=tuple(notes))
+        texts = self._item_texts(item_of_column)
+        return replace(responses, answer_labels=answer_labels, item_texts=texts, notes=tuple(notes))
 
     @property
     def _row_labels_are_loose(self) -> bool:
@@ -186,6 +187,16 @@ class WideBuilder:
             rows_have = count(len(self._unnamed), "row has", "rows have")
             sentence = f"{rows_have} answers and no label; the people are called {listed(self._unnamed)}."
             yield Finding("unnamed_people", "note", sentence, "If these are no people, remove the rows.")
+
+    def _item_texts(self, item_of_column: Mapping[Any, Any]) -> dict[Any, str]:
+        """The labels of the columns that are items, where a file has any; of several files the first that has one."""
+        texts: dict[Any, str] = {}
+        for table, layout in self._tables:
+            for k in layout.columns:
+                name = table.columns[k]
+                if k in table.variable_labels and name in item_of_column:
+                    texts.setdefault(item_of_column[name], table.variable_labels[k])
+        return texts
 
     def _category_labels(self, item_of_column: Mapping[Any, Any]) -> CategoryLabels:
         """What the value labels of the files say about the categories."""

@@ -8,6 +8,7 @@ import pytest
 
 import spectral_irt as si
 from reading import complaint
+from spectral_irt.data.item_changes import split_item
 from spectral_irt.reading import read
 from spectral_irt.report.blocks import ReportData
 from spectral_irt.report.items import category_values
@@ -35,6 +36,26 @@ def test_codes_labels_and_missing_values(tmp_path, name, how, missing):
     assert found.items.tolist() == ["q1", "q2"]
     assert found.item_counts.tolist() == [2, 2]
     assert found.item_scores.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["a.sav", "a.dta"])
+def test_labels_of_variables_are_texts_of_the_items(tmp_path, name):
+    texts = {"q1": "What is the\ncapital of Peru?", "q2": "Q2", "id": "Number of the person"}
+    labels = [texts[column] for column in TABLE]
+    responses = read(saved(tmp_path, TABLE.replace(9, 1), name, column_labels=labels))
+    assert responses.item_texts == {"q1": "What is the capital of Peru?"}  # q2's label is its name; id is no item
+    responses.save(tmp_path / "a.packed")
+    assert read(tmp_path / "a.packed").item_texts == responses.item_texts
+    assert responses.take_items([0]).item_texts == responses.item_texts
+
+
+def test_a_split_item_keeps_its_text(tmp_path):
+    table = pd.DataFrame({"id": range(8), "q1": [1, 0] * 4, "q2": [0, 1, 1, 0] * 2, "sex": ["f", "m"] * 4})
+    path = saved(tmp_path, table, column_labels=["", "First question", "Second question", ""])
+    responses = read(path, people=["sex"])
+    halves = split_item(responses, 0, ["q1 (f)", "q1 (m)"], np.array([0, 1] * 4))
+    assert halves.item_texts["q1 (f)"] == halves.item_texts["q1 (m)"] == "First question"
+    assert read(path, ignore=["q1", "sex"]).item_texts == {"q2": "Second question"}
 
 
 def test_a_code_that_is_not_declared_missing_is_odd(tmp_path):
