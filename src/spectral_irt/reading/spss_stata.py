@@ -1,7 +1,8 @@
 """Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for. Answers are the codes that
 are stored; their value labels are kept beside them, and name the groups of people. Columns go by the names of the
-variables; labels of variables are the texts of the items. Values that the file declares missing, the system's own or the
-author's, are missing, and so are codes whose label says that there is no answer ("No answer", "Refused", "Does not apply")."""
+variables, and the labels of variables are texts of the items. Values that the file declares missing, the system's own
+or the author's, are missing, and so are codes whose label says that there is no answer ("No answer", "Refused", "Does
+not apply")."""
 
 from __future__ import annotations
 
