@@ -27,7 +27,7 @@ import draws
 import harness
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, anchored_fit, link, simulate
 from spectral_irt.bank.build import without_data
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 
 OWN = 10  # items that only one form has
 # name: common items, share of the items of a form that each person answers, common items that drift, by how much

@@ -7,7 +7,8 @@ from spectral_irt import AnchoredRasch, Responses, SpectralPartialCredit, Spectr
 from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior
 from spectral_irt.conditional.errors import missing_spread
-from spectral_irt.conditional.newton import Likelihood, newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.errors import OptionError
 
 
@@ -105,7 +106,7 @@ def test_people_of_little_weight_are_not_too_regular():
     near = LocationPrior(Neighbors(responses), 1.0, np.ones(12))
     prior = Prior(responses.thresholds, near, 0.0, np.zeros(0), False)
     start = data.difficulty - data.difficulty.mean()
-    found = newton(Likelihood(responses, start, weights=weights), start, prior=prior)
+    found = Newton(Likelihood(responses, start, weights=weights), prior=prior).solve(start)
     observed = found.point.score_gram().diagonal()[:, None, None]
     lacking = missing_spread(found, observed)[:, 0, 0] ** 2 / np.asarray(found.noise)
     assert np.max(lacking) < 0.35  # by chance; without regard to the weights 0.8

@@ -18,7 +18,7 @@ from spectral_irt.bank.bank import Bank, BankForm, DataSet, Population, calibrat
 from spectral_irt.bank.components import groups_of
 from spectral_irt.bank.evidence import Evidence, compared, diagonal_of, matrix_is_affordable, own_information
 from spectral_irt.calibration import Calibration, Provenance
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Mask
 from spectral_irt.data.booklets import booklets_of

@@ -34,7 +34,7 @@ from spectral_irt.bank.covariance import errors_of_bank
 from spectral_irt.bank.evidence import own_information
 from spectral_irt.conditional.errors import answers_given_score
 from spectral_irt.conditional.information import PeopleRows, Point
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.data.labels import Labels, label_array

@@ -29,7 +29,8 @@ import numpy as np
 from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
-from spectral_irt.conditional.newton import CERTAIN, centered_within
+from spectral_irt.conditional.newton import CERTAIN
+from spectral_irt.conditional.penalized import centered_within
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, fixed

@@ -29,7 +29,8 @@ from spectral_irt.bank.merge import with_room
 from spectral_irt.calibration import MEASURED, Calibration
 from spectral_irt.chain.prior import FEW_ANSWERS, Regularization, shift_of_step, with_effect
 from spectral_irt.conditional.information import Point
-from spectral_irt.conditional.newton import RENEWALS, Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import RENEWALS
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.design import examine, tied_to

@@ -29,7 +29,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spectral_irt.conditional.newton import Likelihood, Newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data.block import Floats
 
 NARROWER = 0.05  # share by which the values of a term are drawn together, for the derivative of the information
@@ -40,7 +41,7 @@ MOST = 0.5  # share of the values: beyond, the first order says nothing
 
 
 def bias_factors(
-    likelihood: Likelihood, found: Newton, eta: Floats, terms: Sequence[slice], noise: float = 1.0
+    likelihood: Likelihood, found: PenalizedPoint, eta: Floats, terms: Sequence[slice], noise: float = 1.0
 ) -> Floats:
     """By what to multiply the parameters `eta` of each term.
 

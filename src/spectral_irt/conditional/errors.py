@@ -21,7 +21,9 @@ from scipy import sparse
 
 from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.information import PeopleRows, block_diagonal, blocks_of, by_blocks, from_levels
-from spectral_irt.conditional.newton import Likelihood, Newton, newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Newton
+from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
 from spectral_irt.numerics import centered_inverse, largest_eigenvectors
@@ -55,7 +57,7 @@ class Matrices:
     single: bool
 
     @classmethod
-    def of(cls, found: Newton, information: Floats | None = None, *, single: bool = False) -> Matrices:
+    def of(cls, found: PenalizedPoint, information: Floats | None = None, *, single: bool = False) -> Matrices:
         """H is this information (`information_at`), by default the matched one. `single` precision will do where items
         mix well: its weakest direction feels M, good to 1e-7 of its size."""
         assert found.design is None  # see `parameter_covariance`
@@ -117,7 +119,7 @@ class Matrices:
         return follow @ errors @ follow.T
 
 
-def free_inverse(found: Newton, bread: Floats) -> Floats:
+def free_inverse(found: PenalizedPoint, bread: Floats) -> Floats:
     """The inverse of this H on the free thresholds, centered within parts; A (A' H A)^-1 A' with a design."""
     if found.design is not None:
         a = found.design
@@ -149,7 +151,7 @@ def steadied(told: Floats, squares: Floats, people: Floats, group: Ints) -> Floa
 
 
 def parameter_covariance(
-    found: Newton, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
+    found: PenalizedPoint, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
 ) -> Floats:
     """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information."""
     inverse = found.dense_inverse(information)
@@ -165,7 +167,7 @@ def parameter_covariance(
 
 
 def parameter_variance(
-    found: Newton, contrasts: Callable[[Floats], Floats], squares: Floats, factor: Floats, seed: int = 0
+    found: PenalizedPoint, contrasts: Callable[[Floats], Floats], squares: Floats, factor: Floats, seed: int = 0
 ) -> Floats:
     """Its diagonal where there are many parameters, after `contrasts` (a linear map of columns), by random solves.
     `squares` is the diagonal of M."""
@@ -184,7 +186,7 @@ def parameter_variance(
     return np.maximum(variance + np.mean(exact**2 - (rough[:, None] * b) ** 2, axis=1), 0.05 * variance)
 
 
-def missing_spread(found: Newton, observed: Floats) -> Floats:
+def missing_spread(found: PenalizedPoint, observed: Floats) -> Floats:
     """Blocks S of the items such that S H S is by how much their people's answers are too regular to judge by.
 
     With few answers, all alike, sums of squared scores (`observed`, of each item, levels x levels) are far below what
@@ -211,7 +213,7 @@ def missing_spread(found: Newton, observed: Floats) -> Floats:
     return np.einsum("iku,iu,ilu->ikl", vectors, size, vectors)
 
 
-def beside_empty_categories(found: Newton, told: Floats, vectors: Floats, lacking: Floats) -> Floats:
+def beside_empty_categories(found: PenalizedPoint, told: Floats, vectors: Floats, lacking: Floats) -> Floats:
     """What is missing besides, in units of the information D, along directions (items x directions) in which nobody
     used the category that would hold thresholds together.
 
@@ -280,7 +282,9 @@ def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
     return mean @ (mean @ covariance).T
 
 
-def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
+def standard_errors(
+    found: PenalizedPoint, method: str, contraction: float = 1.0, seed: int = 0
+) -> tuple[Floats, Floats]:
     """Standard error of every threshold, and of the locations, whose mean is zero, by one of the last two ways."""
     layout, prior = found.point.layout, found.prior
     inverse, (shift, together) = found.inverse, _common_shift(found)
@@ -303,7 +307,7 @@ def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: 
     return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
 
 
-def _common_shift(found: Newton) -> tuple[Floats, Floats]:
+def _common_shift(found: PenalizedPoint) -> tuple[Floats, Floats]:
     """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
     It takes the mean location away; or, beside fixed ones, b - H (R b + c u) adds to zero over the free ones."""
     layout, inverse = found.point.layout, found.inverse
@@ -316,7 +320,7 @@ def _common_shift(found: Newton) -> tuple[Floats, Floats]:
 
 
 def _probed(
-    found: Newton, missing: Floats | None, shift: Floats, together: Floats, contraction: float, seed: int
+    found: PenalizedPoint, missing: Floats | None, shift: Floats, together: Floats, contraction: float, seed: int
 ) -> tuple[Floats, Floats]:
     """Solutions for random b with covariance M, and what the rough inverse makes of these b."""
     layout, prior = found.point.layout, found.prior
@@ -336,7 +340,7 @@ def _probed(
     return exact, rough
 
 
-def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Floats:
+def variance_from_anchors(found: PenalizedPoint, variance: Floats, seed: int = 0) -> Floats:
     """The diagonal of `Matrices.from_anchors` without the matrices: by solves for random errors, independent."""
     assert found.fixed is not None
     noise = np.random.default_rng(seed).standard_normal((len(variance), PROBES))
@@ -356,7 +360,9 @@ class Displacements(NamedTuple):
     se: Floats
 
 
-def displacements(found: Newton, matrices: Matrices | None, likelihood: Likelihood, comparable: Mask) -> Displacements:
+def displacements(
+    found: PenalizedPoint, matrices: Matrices | None, likelihood: Likelihood, comparable: Mask
+) -> Displacements:
     """Of fixed items beside which there are other fixed ones, `comparable`: else the whole scale would move with them.
 
     With matrices, all other free items follow and the item's thresholds are free: one Newton step for items close to
@@ -383,20 +389,20 @@ def displacements(found: Newton, matrices: Matrices | None, likelihood: Likeliho
     return Displacements(*(np.where(measured, values, np.nan) for values in moved))
 
 
-def displaced_in_a_refit(found: Newton, likelihood: Likelihood, item: int) -> tuple[float, float]:
+def displaced_in_a_refit(found: PenalizedPoint, likelihood: Likelihood, item: int) -> tuple[float, float]:
     """How far another fit puts an item, which is free there, from where it was held; and its standard error."""
     assert found.fixed is not None
     layout = found.point.layout
     own = layout.item == item
     fixed = found.fixed & ~own
-    refit = newton(likelihood, found.beta, prior=found.prior, fixed=fixed, parts=found.floating)
+    refit = Newton(likelihood, prior=found.prior, fixed=fixed, parts=found.floating).solve(found.beta)
     information = information_at(likelihood, refit.point.beta).matrix
     covariance = Matrices.of(refit, information).covariance()
     displacement = float(np.mean(refit.beta[own] - found.beta[own]))
     return displacement, float(np.sqrt(covariance[np.ix_(own, own)].mean()))
 
 
-def displaced_by_a_step(found: Newton, matrices: Matrices, items: Mask) -> Displacements:
+def displaced_by_a_step(found: PenalizedPoint, matrices: Matrices, items: Mask) -> Displacements:
     """One Newton step of each of these fixed items, its thresholds free and all free items following.
 
     With T = H_aF H_FF^-1 for the thresholds a of an item and the free ones F, the equation of the item alone has the
@@ -421,7 +427,7 @@ def displaced_by_a_step(found: Newton, matrices: Matrices, items: Mask) -> Displ
     return Displacements(displacement, se)
 
 
-def displaced_as_a_whole(found: Newton, matrices: Matrices | None, fixed: Mask) -> Displacements:
+def displaced_as_a_whole(found: PenalizedPoint, matrices: Matrices | None, fixed: Mask) -> Displacements:
     """All thresholds of a fixed item moved alike, by the equation of the item alone. With matrices, the free items
     follow as at the anchor; without them they are held."""
     layout = found.point.layout

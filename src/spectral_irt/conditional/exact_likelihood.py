@@ -27,7 +27,7 @@ from spectral_irt.conditional.exact import (
     threshold_codes,
 )
 from spectral_irt.conditional.information import PatternRows, Point, by_item
-from spectral_irt.conditional.newton import Likelihood, passed_counts
+from spectral_irt.conditional.likelihood import Likelihood, passed_counts
 from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.patterns import Patterns, distinct_rows, row_keys, same_rows
 from spectral_irt.data.responses import Responses

@@ -12,7 +12,8 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import Matrices, displacements, variance_from_anchors
-from spectral_irt.conditional.newton import Likelihood, Newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, tied_to
@@ -164,7 +165,7 @@ class Known:
         shift[number == 0] = off.sum() / there.sum()
         return np.where(np.isfinite(value), value, beta + shift[part])
 
-    def passed_on(self, found: Newton, mask: Mask, matrices: Matrices | None, seed: int) -> Floats:
+    def passed_on(self, found: PenalizedPoint, mask: Mask, matrices: Matrices | None, seed: int) -> Floats:
         """The covariance that free thresholds have from the anchors' errors; their variances, without matrices."""
         held = self.fixed[mask]
         mine = self.errors.take(self.place[mask][held])
@@ -175,7 +176,7 @@ class Known:
         return variance_from_anchors(found, variance, seed)
 
     def beside(
-        self, made: Estimate, fit: TakingPart, found: Newton, likelihood: Likelihood, matrices: Matrices | None
+        self, made: Estimate, fit: TakingPart, found: PenalizedPoint, likelihood: Likelihood, matrices: Matrices | None
     ) -> Estimate:
         """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
         layout, fixed = fit.design.answers.thresholds, self.fixed

@@ -12,7 +12,8 @@ from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
-from spectral_irt.conditional.newton import Newton, newton, parameters
+from spectral_irt.conditional.newton import Newton
+from spectral_irt.conditional.penalized import PenalizedPoint, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.unlinked import refuse_parts
@@ -55,7 +56,7 @@ def conditional_thresholds(
     beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=np.float64)
     eta = beta if a is None else parameters(a, beta)
     goal = max(tol, likelihood.rounding * (1.0 if a is None else float(np.abs(a).sum(axis=0).max())))
-    found = newton(likelihood, eta, design=a, tol=goal, max_evaluations=max_iter, tell=tell)
+    found = Newton(likelihood, design=a).solve_to_gradient(eta, goal, max_evaluations=max_iter, tell=tell)
     size, findings = float(np.max(np.abs(found.leveled(found.pull())))), list[Finding]()
     if size > goal:
         counted = ("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
@@ -70,7 +71,9 @@ def conditional_thresholds(
     return kept.estimate(thresholds, errors, found.evaluations, size, **record)
 
 
-def _standard_errors(kind: str, found: Newton, likelihood: ExactLikelihood) -> tuple[Floats, Floats | None, str]:
+def _standard_errors(
+    kind: str, found: PenalizedPoint, likelihood: ExactLikelihood
+) -> tuple[Floats, Floats | None, str]:
     n = likelihood.layout.n_entries
     if kind == "none":
         return np.full(n, np.nan), None, "none"

@@ -18,7 +18,7 @@ from scipy import sparse
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.linear import subsets, unidentified
-from spectral_irt.conditional.newton import DENSE_PARAMETERS
+from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.categories import Groups, group_codes

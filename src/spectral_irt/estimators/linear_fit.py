@@ -18,18 +18,10 @@ from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.bias import bias_factors
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
+from spectral_irt.conditional.likelihood import Likelihood, passed_counts
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import (
-    CLOSE,
-    DENSE_PARAMETERS,
-    LINEAR_DESIGN,
-    NEWTON,
-    Likelihood,
-    Newton,
-    newton,
-    parameters,
-    passed_counts,
-)
+from spectral_irt.conditional.newton import CLOSE, LINEAR_DESIGN, NEWTON, Newton
+from spectral_irt.conditional.penalized import DENSE_PARAMETERS, PenalizedPoint, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.design import Mask
@@ -88,7 +80,8 @@ def design_fit(
     alone = levels_alone(made, subset)
     ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told, alone)
     fixed = made.fixed if made.fixed.any() else None
-    found = newton(likelihood, start, design=a, fixed=fixed, open_directions=levels, ridge=ridge, tell=tell, **steps)
+    problem = Newton(likelihood, design=a, fixed=fixed, open_directions=levels, ridge=ridge)
+    found = problem.solve(start, tell=tell, **steps)
     eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
     method = se if se in ("none", "information") else "dense"
     if method != "none":
@@ -326,7 +319,7 @@ def _ridge(
     return ridge if needed else None, tied
 
 
-def _steadied(responses: Responses, made: DesignMatrix, found: Newton) -> tuple[Floats, Floats]:
+def _steadied(responses: Responses, made: DesignMatrix, found: PenalizedPoint) -> tuple[Floats, Floats]:
     """Sums of squared scores of the parameters, and by what to multiply their scores."""
     layout, a = responses.thresholds, made.matrix
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
@@ -368,7 +361,7 @@ class DesignResult:
     se_method: str
     subset: Mapping[str, Ints]
     tied: Mask
-    found: Newton
+    found: PenalizedPoint
     factor: Floats  # of each term, by which its values were multiplied to take off the bias of first order
     scales: Ints  # the same for virtual items that can be compared, and so for people rated on them
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.conditional.information import block_diagonal, from_levels
-from spectral_irt.conditional.newton import parameters
+from spectral_irt.conditional.penalized import parameters
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.estimators.estimable import DENSE_ITEMS

@@ -38,7 +38,9 @@ from spectral_irt.conditional.errors import (
     standard_errors,
 )
 from spectral_irt.conditional.exact_likelihood import information_at
-from spectral_irt.conditional.newton import CLOSE, NEWTON, Likelihood, Newton, newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
+from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, examine
@@ -153,7 +155,8 @@ def spectral_fit(
     prior, parts, plan = make_prior(fit, start, alpha)
     likelihood = Likelihood(rest, start, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
-    found = newton(likelihood, start, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item], tell=tell)
+    problem = Newton(likelihood, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item])
+    found = problem.solve(start, tell=tell)
     without = None
     if found.prior:
         without = thresholds_without_prior(found, likelihood, rest, fit.tied)
@@ -285,7 +288,7 @@ def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | No
     return Prior(layout, near, 0.0 if layout.binary else alpha, offsets, plan.estimated), parts, plan
 
 
-def thresholds_without_prior(found: Newton, likelihood: Likelihood, rest: Responses, tied: Mask) -> Floats:
+def thresholds_without_prior(found: PenalizedPoint, likelihood: Likelihood, rest: Responses, tied: Mask) -> Floats:
     """Conditional maximum likelihood itself, of the thresholds that have it; NaN for the others.
 
     Of a test of ordinary size by Newton's steps from the estimate, those without a finite value held where the prior
@@ -299,7 +302,7 @@ def thresholds_without_prior(found: Newton, likelihood: Likelihood, rest: Respon
         # Those held are a part of their own, so that their values do not give the level of the others.
         parts = np.where(own_estimate | anchored, 0, 1)
         fixed = held if held.any() else None
-        without = newton(likelihood, found.beta, fixed=fixed, parts=parts).beta
+        without = Newton(likelihood, fixed=fixed, parts=parts).solve(found.beta).beta
         if not anchored.any():  # on the level of the estimate, which other thresholds share in
             without = without + np.mean((found.beta - without)[own_estimate])
     else:
@@ -312,7 +315,7 @@ def thresholds_without_prior(found: Newton, likelihood: Likelihood, rest: Respon
 
 
 def describe_prior(
-    plan: Regularization, found: Newton, rest: Responses, without: Floats, unlinked: Mask
+    plan: Regularization, found: PenalizedPoint, rest: Responses, without: Floats, unlinked: Mask
 ) -> Regularization:
     """The plan with what the prior did; `without` are the thresholds without it, `unlinked` those of items without a
     link."""
@@ -358,7 +361,7 @@ def estimate(
     fit: TakingPart,
     plan: Regularization,
     solved: Solved,
-    found: Newton,
+    found: PenalizedPoint,
     likelihood: Likelihood,
     parts: Ints,
     *,
@@ -403,7 +406,7 @@ def estimate(
 def errors_of(
     fit: TakingPart,
     solved: Solved,
-    found: Newton,
+    found: PenalizedPoint,
     likelihood: Likelihood,
     parts: Ints,
     *,
@@ -441,7 +444,7 @@ def errors_of(
 
 
 def unknown_levels(
-    fit: TakingPart, plan: Regularization, found: Newton, parts: Ints, equal_means: bool
+    fit: TakingPart, plan: Regularization, found: PenalizedPoint, parts: Ints, equal_means: bool
 ) -> tuple[Ints, Floats]:
     """The part of each item, and the variance of the level of that part against the scale."""
     if fit.known is None:
@@ -451,7 +454,7 @@ def unknown_levels(
 
 
 def findings_of(
-    fit: TakingPart, plan: Regularization, solved: Solved, found: Newton, likelihood: Likelihood, method: str
+    fit: TakingPart, plan: Regularization, solved: Solved, found: PenalizedPoint, likelihood: Likelihood, method: str
 ) -> list[Finding]:
     """What to know about the prior, the weights, the steps and the links of a fit."""
     remedy = UNDER_A_PRIOR if plan.kind == "neighbors" else ""
@@ -466,7 +469,7 @@ def findings_of(
     return findings
 
 
-def expected_meat(likelihood: Likelihood, found: Newton, information: Floats) -> Floats:
+def expected_meat(likelihood: Likelihood, found: PenalizedPoint, information: Floats) -> Floats:
     """What the sum over people of their squared scores is under the model: the information, each person counting by the
     square of their weight."""
     if likelihood.weights is None:
@@ -475,7 +478,7 @@ def expected_meat(likelihood: Likelihood, found: Newton, information: Floats) ->
     return information_at(squared, found.point.beta).matrix
 
 
-def score_against_prior(found: Newton) -> Floats:
+def score_against_prior(found: PenalizedPoint) -> Floats:
     """The score of the answers where the steps ended: there it is the gradient of the prior; zero of fixed thresholds,
     which the answers do not move."""
     if not found.prior:

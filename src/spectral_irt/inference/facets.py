@@ -18,7 +18,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact import Contour, PatternPart, padded, pattern_parts
 from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.information import Point, by_item
-from spectral_irt.conditional.newton import DENSE_PARAMETERS, Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items, rows_of
 from spectral_irt.data.design import Mask

@@ -19,7 +19,7 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact_likelihood import information_at
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions

@@ -18,7 +18,7 @@ from spectral_irt.bank.evidence import (
     own_information,
 )
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data.block import Thresholds
 
 RNG = np.random.default_rng(3)

@@ -21,8 +21,9 @@ from spectral_irt.conditional.errors import (
     steadied,
 )
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, conditional_probabilities
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.linear import Ridge, unidentified
-from spectral_irt.conditional.newton import Likelihood, newton
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.data.block import Thresholds
 
 LAYOUT = Thresholds(np.array([2, 1, 3]))
@@ -61,7 +62,7 @@ def test_covariance_of_the_parameters_of_a_design_with_a_prior(robust):
     ridge = Ridge.of(np.array([0, 0, 0, 0, -1]), np.ones(5, dtype=bool), 2.0)
     likelihood = ExactLikelihood(data.responses)
     none = unidentified(design, np.zeros(6, dtype=np.int64), None)
-    found = newton(likelihood, np.zeros(5), design=design, open_directions=none, ridge=ridge)
+    found = Newton(likelihood, design=design, open_directions=none, ridge=ridge).solve(np.zeros(5))
     A = design.toarray()
     factor = np.linspace(0.8, 1.2, 5)
     information = A.T @ likelihood.information(found.point.beta) @ A
@@ -160,12 +161,12 @@ def test_the_inverse_on_free_thresholds_is_zero_for_fixed_ones():
     fixed = layout.item == 1
     start = np.zeros(layout.n_entries)
     likelihood = ExactLikelihood(responses)
-    held = newton(likelihood, start, fixed=fixed)
+    held = Newton(likelihood, fixed=fixed).solve(start)
     bread = likelihood.information(held.point.beta)
     inverse = free_inverse(held, bread)
     np.testing.assert_allclose(inverse[np.ix_(~fixed, ~fixed)], np.linalg.inv(bread[np.ix_(~fixed, ~fixed)]), rtol=1e-6)
     assert not inverse[fixed].any()
-    free = newton(likelihood, start)
+    free = Newton(likelihood).solve(start)
     np.testing.assert_allclose(free_inverse(free, bread), np.linalg.pinv(bread, rcond=1e-9, hermitian=True), atol=1e-6)
 
 
@@ -177,7 +178,7 @@ def test_a_fixed_item_moves_as_a_whole_to_where_its_own_equation_is_zero(categor
     fixed_items = np.array([True, False, True, False, False])
     beta[layout.item == 0] += 0.4
     likelihood = Likelihood(data.responses, beta)
-    found = newton(likelihood, beta, fixed=fixed_items[layout.item])
+    found = Newton(likelihood, fixed=fixed_items[layout.item]).solve(beta)
     found = replace(found, point=likelihood.at(found.point.beta))
     result = displaced_as_a_whole(found, None, fixed_items)
     answers = [answers_given_score(rows, found.point.tables) for rows in found.point.scored.parts]

@@ -9,7 +9,7 @@ from dense_ordered import sandwich, scores_and_information
 from spectral_irt import Responses, simulate
 from spectral_irt.conditional import exact_likelihood
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.estimators import LinearDesign, linear_fit
 
 CLOSE = 2e-4  # relative: where steps end within 1e-4 standard errors, and series within 1e-4

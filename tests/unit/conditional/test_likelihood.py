@@ -5,10 +5,11 @@ import pytest
 
 from dense_ordered import draw
 from spectral_irt import simulate
-from spectral_irt.conditional import newton
+from spectral_irt.conditional import likelihood as likelihood_room
 from spectral_irt.conditional.errors import Matrices
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
-from spectral_irt.conditional.newton import Likelihood, Newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.conditional.table_sums import far_items
 from spectral_irt.data import Responses
 from spectral_irt.estimators.conditional import ConditionalPartialCredit
@@ -17,7 +18,7 @@ from spectral_irt.numerics import centered_inverse
 
 
 def point_at(responses, beta, allowed, monkeypatch):
-    monkeypatch.setattr(newton, "FINE_SERIES_SHIFT", allowed)
+    monkeypatch.setattr(likelihood_room, "FINE_SERIES_SHIFT", allowed)
     return Likelihood(responses, beta).at(beta)
 
 
@@ -45,7 +46,7 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
     floating = np.zeros(len(beta), dtype=np.int64)
     points = [point_at(responses, beta, allowed, monkeypatch) for allowed in (0.01, 1e-30)]
     for point in (*points, ExactLikelihood(responses).at(beta)):
-        here = Newton(beta, beta, point, None, None, None, floating)
+        here = PenalizedPoint(beta, beta, point, None, None, None, floating)
         h = here @ np.eye(len(beta))
         single = point.tables is not None and point.tables.moments.dtype == np.float32
         rounding = 1e-6 * np.diag(h).max() if single else 1e-9
@@ -70,7 +71,7 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
 def test_standard_errors_of_long_records_are_those_of_exact_sums(monkeypatch):
     """What a short series leaves of the rows of the information must not go to the diagonal: that was 4% of errors."""
     data = simulate.partial_credit(700, 40, categories=5, design="sampled", p=0.9, seed=1)
-    monkeypatch.setattr(newton, "QUICK_ANSWERS", 0)  # as if there were many answers
+    monkeypatch.setattr(likelihood_room, "QUICK_ANSWERS", 0)  # as if there were many answers
     point = Likelihood(data.responses, data.thresholds).at(data.thresholds)
     exact = ExactLikelihood(data.responses).at(data.thresholds)
     assert sum(len(part.at) for part in point.rows.parts) > 600
@@ -104,7 +105,7 @@ def test_misfitting_and_clustered_data_lead_to_conditional_likelihood():
 
 @pytest.mark.slow
 def test_long_rows_lead_to_conditional_likelihood(monkeypatch):
-    monkeypatch.setattr(newton, "QUICK_ANSWERS", 0)  # as if there were many answers
+    monkeypatch.setattr(likelihood_room, "QUICK_ANSWERS", 0)  # as if there were many answers
     data = simulate.partial_credit(900, 24, categories=3, design="sampled", p=0.9, seed=2)
     assert cml_apart(data.responses) < 0.06  # steps end at 0.04 standard errors, the series is off by 0.01
 
@@ -220,8 +221,8 @@ def test_people_whose_items_few_others_met_have_the_series_without_tables(monkey
     responses = simulate.partial_credit(60, 90, categories=4, seed=3).responses
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
     exact = ExactLikelihood(responses).at(beta)
-    monkeypatch.setattr(newton, "QUICK_ANSWERS", 10)
-    monkeypatch.setattr(newton, "FEW_PEOPLE", 1000)
+    monkeypatch.setattr(likelihood_room, "QUICK_ANSWERS", 10)
+    monkeypatch.setattr(likelihood_room, "FEW_PEOPLE", 1000)
     found = Likelihood(responses, beta)
     assert found.tables is None
     point = found.at(beta)

@@ -12,14 +12,15 @@ from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
-from spectral_irt.conditional.newton import Likelihood, newton
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.series_binary import fill_given_score
 from spectral_irt.estimators.spectral import SpectralPartialCredit
 from spectral_irt.model import prox
 
 
-def started(responses, beta, **options):
-    return newton(Likelihood(responses, beta), beta, **options)
+def started(responses, beta, **problem):
+    return Newton(Likelihood(responses, beta), **problem).solve(beta)
 
 
 @pytest.mark.parametrize(("n", "sd", "worst"), [(20, 1.0, 2e-3), (40, 1.0, 4e-4), (100, 1.5, 1e-4), (400, 2.0, 1e-5)])
@@ -174,7 +175,7 @@ def test_lands_on_conditional_maximum_likelihood(people, items, options):
 
 def test_steps_that_end_on_the_way_back_give_the_last_good_point():
     data, start = simulate.partial_credit(300, 2, categories=8, seed=1).responses, np.linspace(8, -8, 14)
-    ends = [newton(Likelihood(data, start), start, max_evaluations=k) for k in range(1, 12)]
+    ends = [Newton(Likelihood(data, start)).solve(start, max_evaluations=k) for k in range(1, 12)]
     back = next(k for k, end in enumerate(ends) if np.array_equal(end.beta, end.point.beta))  # else a step further
     found = ends[back]
     np.testing.assert_allclose(found.beta, ends[back - 1].point.beta, atol=1e-9)
@@ -286,7 +287,7 @@ def test_a_variance_that_a_series_puts_below_zero_counts_as_none():
     """Its root was no number, and no step was ever small enough."""
     responses = simulate.partial_credit(200, 5, categories=3, seed=4).responses
     likelihood = Likelihood(responses, np.zeros(10))
-    end = newton(likelihood, np.zeros(10))
+    end = Newton(likelihood).solve(np.zeros(10))
     blocks = end.point.own.copy()
     blocks[2, 1, 1] = -1e-9
     beside = replace(end, point=replace(end.point, own=blocks))

@@ -9,7 +9,8 @@ from scipy import sparse
 from spectral_irt import simulate
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import Aim, Newton, _Steps, centered_within, newton, parameters
+from spectral_irt.conditional.newton import Aim, Newton, _Steps
+from spectral_irt.conditional.penalized import PenalizedPoint, centered_within, parameters
 from spectral_irt.data.block import Thresholds
 
 LAYOUT = Thresholds(np.array([2, 1, 2]))
@@ -19,7 +20,7 @@ NOWHERE = SimpleNamespace(layout=LAYOUT)
 def matrix_at(point=NOWHERE, n=5, design=None, fixed=None, floating=None, ridge=None, open_directions=None):
     floating = np.zeros(5, dtype=np.int64) if floating is None else floating
     eta = np.zeros(n)
-    return Newton(np.zeros(5), eta, point, design, None, fixed, floating, open_directions, ridge)
+    return PenalizedPoint(np.zeros(5), eta, point, design, None, fixed, floating, open_directions, ridge)
 
 
 @pytest.mark.parametrize("floating", [[0, 0, 0, 0, 0], [0, 1, -1, 1, 0]])
@@ -79,8 +80,7 @@ def test_the_inverse_of_a_design_has_the_precision_of_a_prior_and_nothing_for_fi
 
 def steps_of(fine=True, noise=1.0, prior=None):
     likelihood = SimpleNamespace(fine=fine, noise=noise, layout=LAYOUT)
-    floating = np.zeros(5, dtype=np.int64)
-    return _Steps(likelihood, None, None, floating, None, eta=np.zeros(5), prior=prior, ridge=None)
+    return _Steps(Newton(likelihood, prior=prior), np.zeros(5))
 
 
 def aim_at(loglik, gain, step=None, prior=None, diagonal=None):
@@ -158,12 +158,12 @@ def test_fixed_and_floating_parts_end_at_the_maximum_of_the_likelihood():
     layout = responses.thresholds
     likelihood = ExactLikelihood(responses)
     start = np.zeros(layout.n_entries)
-    free = newton(likelihood, start + 3.0)
+    free = Newton(likelihood).solve(start + 3.0)
     assert free.beta.mean() == pytest.approx(0, abs=1e-9)
     assert np.abs(likelihood.at(free.beta).gradient).max() < 1e-3
     fixed = layout.item == 2
     start[fixed] = [0.4, 1.0]
-    held = newton(likelihood, start, fixed=fixed)
+    held = Newton(likelihood, fixed=fixed).solve(start)
     np.testing.assert_array_equal(held.beta[fixed], [0.4, 1.0])
     assert (held.floating == -1).all()
     gradient = likelihood.at(held.beta).gradient

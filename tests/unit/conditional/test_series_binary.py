@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.conditional import newton, series_binary
+from spectral_irt.conditional import likelihood, series_binary
 from spectral_irt.conditional.exact import DOUBLE, SINGLE, Contour
 from spectral_irt.conditional.series_binary import Rows, with_abilities
 from spectral_irt.data.block import Block
@@ -84,11 +84,11 @@ def test_all_are_exact_where_all_are_short() -> None:
 @pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])
 def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytest.MonkeyPatch) -> None:
     responses = si.simulate.rasch(2500, 150, design="sampled", p=0.4, seed=3).responses
-    assert responses.n_responses > newton.QUICK_ANSWERS
+    assert responses.n_responses > likelihood.QUICK_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
     monkeypatch.setattr("spectral_irt.conditional.exact.SINGLE", DOUBLE)
     monkeypatch.setattr("spectral_irt.chain.stationary.LARGE_DATA", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
-    assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < newton.SERIES_SHIFT / 10
+    assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < likelihood.SERIES_SHIFT / 10
     assert np.allclose(single.se_, double.se_, rtol=1e-5)
     assert not np.array_equal(single.difficulty_, double.difficulty_)

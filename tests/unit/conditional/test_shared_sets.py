@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch
-from spectral_irt.conditional import newton
+from spectral_irt.conditional import likelihood, newton
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.data import Responses
 from spectral_irt.data.shared_sets import shared_sets
 
 
 def finest(monkeypatch):
-    monkeypatch.setattr(newton, "FINE_SERIES_SHIFT", 1e-10)
+    monkeypatch.setattr(likelihood, "FINE_SERIES_SHIFT", 1e-10)
     monkeypatch.setattr(newton, "CLOSER", 1e-10)
 
 
 def fitted(responses, shared):
     start = np.zeros(responses.n_items)
-    return newton.newton(newton.Likelihood(responses, start, shared=shared), start)
+    return newton.Newton(likelihood.Likelihood(responses, start, shared=shared)).solve(start)
 
 
 def answers(design, people: int = 300, items: int = 14) -> Responses:

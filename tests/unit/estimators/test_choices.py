@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import simulate
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data.block import Thresholds
 from spectral_irt.estimators.anchored import Known
 from spectral_irt.estimators.estimable import between_parts

@@ -258,7 +258,7 @@ def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
     assert (dense.se >= model.se - 1e-12).all()
     for module in ("linear_design", "linear_fit"):
         monkeypatch.setattr(f"spectral_irt.estimators.{module}.DENSE_PARAMETERS", 0)
-    monkeypatch.setattr("spectral_irt.conditional.newton.DENSE_PARAMETERS", 0)
+    monkeypatch.setattr("spectral_irt.conditional.penalized.DENSE_PARAMETERS", 0)
     _, steps = fitted(responses)
     assert steps.covariance is None
     np.testing.assert_allclose(steps.eta, dense.eta, atol=1e-4)

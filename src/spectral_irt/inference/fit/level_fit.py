@@ -32,7 +32,7 @@ from scipy import sparse
 
 from spectral_irt.conditional.exact import LEAST_FACTOR, Contour, PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.conditional.information import by_item
-from spectral_irt.conditional.newton import DENSE_PARAMETERS
+from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.patterns import distinct_rows

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.conditional.exact import DOUBLE, SINGLE, Precision, given_every_score
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
-from spectral_irt.conditional.newton import QUICK_ANSWERS
+from spectral_irt.conditional.likelihood import QUICK_ANSWERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.shared_sets import SharedSet

@@ -21,7 +21,9 @@ from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
-from spectral_irt.conditional.newton import CLOSE, Likelihood, newton, parameters
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import CLOSE, Newton
+from spectral_irt.conditional.penalized import parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import components
@@ -293,8 +295,11 @@ def by_newton(
     if a is not None:  # shared offsets, or distances that are held, do not tie items together that no person links
         refuse_parts(part, linked_items(part, mixed=True)[0][layout.item])
     goal = max(SETTLED, exact.rounding * (1.0 if design is None else float(np.abs(design).sum(axis=0).max())))
-    how: dict[str, Any] = {"tol": goal if likelihood is exact else None, "max_evaluations": NEWTON_STEPS}
-    found = newton(likelihood, eta, design=a, fixed=fixed, **how)
+    problem = Newton(likelihood, design=a, fixed=fixed)
+    if likelihood is exact:
+        found = problem.solve_to_gradient(eta, goal, max_evaluations=NEWTON_STEPS)
+    else:
+        found = problem.solve(eta, max_evaluations=NEWTON_STEPS)
     if found.move > CLOSE:
         raise DesignError(
             f"{part.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import MARGINAL, SMALL, Calibration, t_quantile
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, n_persons
 from spectral_irt.errors import DesignError

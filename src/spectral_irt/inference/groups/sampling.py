@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities, information_at, residuals
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import by_label

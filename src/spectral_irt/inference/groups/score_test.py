@@ -24,7 +24,7 @@ from scipy import sparse
 from spectral_irt import inference
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
-from spectral_irt.conditional.newton import Likelihood
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import one_blas_thread
