@@ -24,12 +24,13 @@ from spectral_irt.data.booklets import blanks_by_item
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, too_few
 from spectral_irt.inference.fit.bootstrap import bootstrap_limits
-from spectral_irt.inference.fit.checks import VISIBLE, Checks, cause_findings, not_visible
+from spectral_irt.inference.fit.causes import cause_findings
+from spectral_irt.inference.fit.checks import VISIBLE, Checks, not_visible
 from spectral_irt.inference.fit.item_fit import LEVEL, detectable, item_fit_columns, misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import person_misfit
-from spectral_irt.inference.fit.strata import STRATA, curved, strata_columns
+from spectral_irt.inference.fit.strata import STRATA, items_with_curves, strata_columns
 from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausman
 from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
@@ -193,7 +194,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @once
     def _curves(self) -> Columns:
         """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
-        items = curved(self.calibration, columns_of(self.item_fit))
+        items = items_with_curves(self.calibration, columns_of(self.item_fit))
         if not len(items) or not self.responses.n_responses:
             return {}
         found = self._strata(items, STRATA)

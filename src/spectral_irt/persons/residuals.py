@@ -52,6 +52,10 @@ class MeanSquares:
     outfit: Floats
     outfit_z: Floats
 
+    def take(self, chosen: NDArray[Any]) -> MeanSquares:
+        """Of some of the items or people."""
+        return MeanSquares(*(values[chosen] for values in vars(self).values()))
+
 
 def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int = 0, stop: int | None = None) -> Floats:
     """P(X = 1) of every response of these people, in the order of `block.items`; NaN where difficulty or ability is."""

@@ -9,7 +9,7 @@ import spectral_irt as si
 from spectral_irt.conditional import draw
 from spectral_irt.conditional.draw import draws_given_score
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from split import in_blocks
 
 
@@ -83,7 +83,7 @@ def test_means_and_variances_are_the_exact_conditional_ones(ordered):
     table = all_draws(responses, data.thresholds, draws, seed=1)
     given = GivenScore.of(responses, data.thresholds, series_from=np.inf)
     (block,) = responses.blocks
-    person, item, _, mean, variance, *_ = answers_given_score(block, given.pattern, given)
+    person, item, _, mean, variance, *_ = answers_with_moments(block, given.pattern, given)
     drawn = table[:, person, item]
     error = np.sqrt(variance / draws)
     certain = error < 1e-9

@@ -12,29 +12,25 @@ from dense import AWKWARD, mean_squares, probabilities, wilson_hilferty
 from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.data import Finding
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.fit import bootstrap
-from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, from_the_mean, redraw
-from spectral_irt.inference.fit.checks import Checks, _speed
+from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, student_p
+from spectral_irt.inference.fit.causes import _items_not_reached
+from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
-from spectral_irt.inference.fit.person_fit import (
-    LIMIT,
-    PersonMisfit,
-    _misfits,
-    misfit_sentence,
-    person_misfit,
-    shrunken,
-)
+from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit, shrunken
+from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.inference.results import adjusted
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import generator
 from spectral_irt.persons import abilities
-from spectral_irt.persons.residuals import person_mean_squares, standardized
+from spectral_irt.persons.residuals import ERRATIC, person_mean_squares, standardized
 from split import in_blocks
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -0.4])
@@ -219,7 +215,7 @@ def test_how_far_from_the_mean_of_replicates_by_students_distribution():
     drawn[:, 2] = 0.5  # all alike
     drawn[1:, 3] = np.nan
     observed = np.array([1.3, 0.8, 0.9, 1.0])
-    p = from_the_mean(observed, drawn)
+    p = student_p(observed, drawn)
     for item in (0, 1):
         values = drawn[np.isfinite(drawn[:, item]), item]
         n = len(values)
@@ -254,7 +250,7 @@ def test_limits_are_the_ranks_of_data_sets_drawn_under_the_model(sample):
             below = sum(one[item] <= observed[name][item] for one in values)
             above = sum(one[item] >= observed[name][item] for one in values)
             assert found[f"{name}_conditional_p"][item] == pytest.approx(min(1, 2 * (min(below, above) + 1) / 40))
-    tail = from_the_mean(observed["infit"], np.array(drawn["infit"]))
+    tail = student_p(observed["infit"], np.array(drawn["infit"]))
     np.testing.assert_allclose(found["misfit_p"], adjusted(tail, "bh"))
 
 
@@ -428,7 +424,7 @@ def test_the_share_is_that_of_the_table_of_people():
     found = person_misfit(responses, study.calibration.difficulty)
     columns = columns_of(study.persons)
     known = np.isfinite(columns["infit"])
-    erratic = (columns["infit_z"][known] > LIMIT) | (columns["outfit_z"][known] > LIMIT)
+    erratic = (columns["infit_z"][known] > ERRATIC) | (columns["outfit_z"][known] > ERRATIC)
     assert (found.n_people, found.share) == (known.sum(), erratic.mean())
     assert misfit_sentence(found).startswith(f"{erratic.sum()} of {known.sum():,} persons misfit (")
     assert found.findings
@@ -463,13 +459,13 @@ def test_an_item_many_logits_away_makes_nobody_misfit():
     x[:, 20] = False  # as expected: the chance of a right answer is 1 in 20,000
     found = person_mean_squares(Responses.from_wide(x.astype(float)), beta, theta)
     known = np.isfinite(found.outfit)
-    assert np.mean(found.outfit_z[known] > LIMIT) < 0.03
+    assert np.mean(found.outfit_z[known] > ERRATIC) < 0.03
     low = known & (found.outfit < 0.5)
     assert low.sum() > 20
     assert (found.outfit_z[low] < 0.5).all()
     x[:100, 20] = True
     surprising = person_mean_squares(Responses.from_wide(x.astype(float)), beta, theta)
-    assert (surprising.outfit_z[:100][np.isfinite(surprising.outfit[:100])] > LIMIT).all()
+    assert (surprising.outfit_z[:100][np.isfinite(surprising.outfit[:100])] > ERRATIC).all()
 
 
 def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump():
@@ -518,8 +514,8 @@ def test_items_at_the_end_are_told_by_their_mean_rank():
     calibration = SimpleNamespace(labels=labels, measured=np.ones(30, dtype=bool))
 
     def told(places):
-        found = _speed(calibration, {f"i{k}" for k in places})
-        return [one.items for one in found]
+        misfit = Finding("misfitting_items", "warning", "Some misfit.", "", tuple(f"i{k}" for k in places))
+        return [cause.items for cause in _items_not_reached(calibration, [misfit])]
 
     def z(places):
         ranks = stats.ranksums(places, sorted({*range(1, 31)} - {*places}))
@@ -544,7 +540,7 @@ def test_abilities_are_drawn_to_the_mean_by_what_of_their_spread_is_error():
     se = np.array([0.5, 0.4, 0.6, np.inf, 0.9, np.nan])
     extreme = np.array([False, False, False, True, True, False])
     measured = SimpleNamespace(ability=theta, se=se, extreme=extreme)
-    mean, spread = shrunken(measured, slice(None))
+    mean, spread = shrunken(measured)
     own = theta[:3]
     variance = own.var() - np.mean(se[:3] ** 2)
     trust = variance / (variance + se[[0, 1, 2, 4]] ** 2)
@@ -561,5 +557,4 @@ def test_people_misfit_by_infit_or_outfit_above_two():
         infit_z=np.array([0.0, 2.1, 1.0, 5.0, 2.0]),
         outfit_z=np.array([0.0, 0.0, 2.5, 5.0, -3.0]),
     )
-    assert _misfits(found) == (2, 4)
-    assert _misfits(found, np.array([0, 1, 3])) == (1, 2)
+    assert MisfitCount.of(found) == (2, 4)

@@ -10,7 +10,7 @@ from scipy import stats
 from drawn import drawn
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.data.answer_key import OTHER
-from spectral_irt.inference.fit.strata import cell_edges, curved, stratum_of_cells
+from spectral_irt.inference.fit.strata import cell_edges, items_with_curves, stratum_of_cells
 from spectral_irt.inference.items.distractors import _suspects
 from spectral_irt.inference.prediction import auc, split_persons
 from spectral_irt.inference.scores import reliability as module
@@ -162,11 +162,11 @@ def test_of_very_many_items_the_curves_of_those_that_fit_worst(monkeypatch):
     status = np.array(["ok", "ok", "unlinked", "ok", "ok"], dtype=object)
     calibration = SimpleNamespace(known=np.array([True, True, True, False, True]), status=status)
     fit = {"infit_conditional_z": np.array([0.5, -3.0, 9.0, 9.0, np.nan])}
-    assert curved(calibration, fit).tolist() == [0, 1, 4]
-    monkeypatch.setattr("spectral_irt.inference.fit.strata.CURVES", 2)
-    assert curved(calibration, fit).tolist() == [0, 1]
-    monkeypatch.setattr("spectral_irt.inference.fit.strata.CURVES", 1)
-    assert curved(calibration, fit).tolist() == [1]
+    assert items_with_curves(calibration, fit).tolist() == [0, 1, 4]
+    monkeypatch.setattr("spectral_irt.inference.fit.strata.MOST_CURVES", 2)
+    assert items_with_curves(calibration, fit).tolist() == [0, 1]
+    monkeypatch.setattr("spectral_irt.inference.fit.strata.MOST_CURVES", 1)
+    assert items_with_curves(calibration, fit).tolist() == [1]
 
 
 def sums(n, mean, sd=1.0):

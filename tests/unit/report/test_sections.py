@@ -15,7 +15,7 @@ from ratings import simulated
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
-from spectral_irt.inference.fit.strata import curved
+from spectral_irt.inference.fit.strata import items_with_curves
 from spectral_irt.inference.items.review import Look
 from spectral_irt.report import blocks, methods, overview, people
 from spectral_irt.report import fit as fit_sections
@@ -220,10 +220,10 @@ def test_long_tables_are_cut_and_say_so(monkeypatch, lsat):
 def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch, lsat):
     study = lsat.study
     fit = columns_of(study.item_fit)
-    assert curved(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
-    monkeypatch.setattr(strata, "CURVES", 2)
+    assert items_with_curves(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(strata, "MOST_CURVES", 2)
     worst = np.sort(np.argsort(-np.abs(fit["infit_conditional_z"]))[:2])
-    assert curved(study.calibration, fit).tolist() == worst.tolist()
+    assert items_with_curves(study.calibration, fit).tolist() == worst.tolist()
 
 
 def test_numbers_that_are_none(lsat):

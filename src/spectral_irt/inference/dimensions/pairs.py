@@ -32,7 +32,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.engine import Prepared
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.persons.residuals import LEAST
 
 if TYPE_CHECKING:
@@ -113,12 +113,15 @@ def correlation(shared: Floats, scale: Floats) -> Floats:
 
 
 def _residuals(block: Block, pattern: Ints, half: Ints, who: Ints, given: GivenScore) -> Residuals:
-    person, item, x, mean, variance, third, _ = answers_given_score(block, pattern, given)
-    people, row = np.unique(person, return_inverse=True)
+    answers = answers_with_moments(block, pattern, given)
+    people, row = np.unique(answers.person, return_inverse=True)
     e, v, lean, p, seen = np.zeros((5, len(people), given.layout.n_items))
-    cell = (row, item)
-    p[cell], seen[cell], v[cell], e[cell] = mean, 1.0, variance, x - mean
-    lean[cell] = third / np.maximum(variance, LEAST)
+    cell = (row, answers.item)
+    seen[cell] = 1.0
+    p[cell] = answers.mean
+    v[cell] = answers.variance
+    e[cell] = answers.x - answers.mean
+    lean[cell] = answers.third / np.maximum(answers.variance, LEAST)
     return Residuals(e, v, lean, p, seen, half[people], who[people])
 
 

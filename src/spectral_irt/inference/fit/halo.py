@@ -30,7 +30,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.inference.fit.level_fit import INFIT, level_sums
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.numerics import scramble
 
 SALT = 1  # of the numbers that tell sets of items apart, one of which would be 0 without it
@@ -151,7 +151,7 @@ def _summed_thresholds(layout: Thresholds, thresholds: Floats, items: NDArray[np
 
 def _impressions(block: Block, pattern: Ints, given: GivenScore, counted: Ints, level: Ints, n_levels: int) -> Floats:
     """By level, sums over persons of the variance C of its sum given the total, and of u C where it counts."""
-    person, item, _, _, variance, *_ = answers_given_score(block, pattern, given)
+    person, item, _, _, variance, *_ = answers_with_moments(block, pattern, given)
     n = np.bincount(person, minlength=block.n_persons)
     total = np.bincount(person, weights=variance, minlength=block.n_persons)
     mean = total / np.maximum(n - 1, 1)

@@ -1,4 +1,8 @@
-"""The fit of every item as columns of a table, and the decision which items misfit."""
+"""The fit of every item as columns of a table, and the decision which items misfit.
+
+`Analysis.item_fit` shows the columns, with the statistics of `mean_squares.py` and the limits of `bootstrap.py`; raters
+and other facets are judged by the same `verdict`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ from spectral_irt.inference.results import EACH, adjusted, two_sided
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
-LEVEL = 0.05
+LEVEL = 0.05  # of the limits of one item
+POWER = 0.8  # with which a misfit of `detectable` size is found
 SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
 FURTHER = ("point_measure", "point_measure_expected", "exact_match", "exact_match_expected")
 DISPLACEMENT = ("displacement", "displacement_se")
@@ -35,7 +40,8 @@ def item_fit_columns(
     columns |= {name: calibration.further[name] for name in DISPLACEMENT if name in calibration.further}
     columns |= limits or {}
     for name, values in columns.items():
-        columns[name] = np.where(calibration.measured, values, "" if values.dtype == object else np.nan)
+        nothing = "" if values.dtype == object else np.nan
+        columns[name] = np.where(calibration.measured, values, nothing)
     if given and limits is None:
         z = columns["infit_conditional_z"]
         columns |= verdict(two_sided(z), z, columns["infit_conditional"])
@@ -49,7 +55,8 @@ def verdict(p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Colum
     An infit off by less than a tenth is no misfit that matters, however sure it is. Outfit has no say: a few surprises
     by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
-    misfit_p, misfit = adjusted(p, "bh"), np.full(len(p), "", dtype=object)
+    misfit_p = adjusted(p, "bh")
+    misfit = np.full(len(p), "", dtype=object)
     flagged = (misfit_p < level) & (np.abs(infit - 1) >= MATERIAL)
     misfit[flagged & (off > 0)] = "underfit"
     misfit[flagged & (off < 0)] = "overfit"
@@ -58,22 +65,25 @@ def verdict(p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Colum
 
 def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
     """A warning that names the misfitting items."""
-    labels, flagged = columns["item"], columns["misfit"] != ""
-    parts = []
+    labels = columns["item"]
+    size = np.abs(columns["infit_conditional_z"])
+    misfits = []
     for word in ("underfit", "overfit"):
-        chosen = np.flatnonzero(columns["misfit"] == word)
-        if len(chosen):
-            first = np.argsort(-np.abs(columns["infit_conditional_z"][chosen]), kind="stable")
-            parts.append(f"{word} {listed(labels[chosen[first]])}")
-    number, known = int(flagged.sum()), int(np.isfinite(columns["infit_conditional"]).sum())
-    drawn = f" ({bootstrap:,} simulated data sets, adjusted for asking of {known:,} items)" if bootstrap else ""
-    verb = "misfits" if number == 1 else "misfit"
-    sentence = f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}."
+        items = np.flatnonzero(columns["misfit"] == word)
+        if len(items):
+            worst_first = items[np.argsort(-size[items], kind="stable")]
+            misfits.append(f"{word} {listed(labels[worst_first])}")
+    flagged = columns["misfit"] != ""
+    n_flagged = int(flagged.sum())
+    n_judged = int(np.isfinite(columns["infit_conditional"]).sum())
+    method = f" ({bootstrap:,} simulated data sets, adjusted for asking of {n_judged:,} items)" if bootstrap else ""
+    verb = "misfits" if n_flagged == 1 else "misfit"
+    sentence = f"{n_flagged:,} of {n_judged:,} items {verb} beyond chance{method}: {'; '.join(misfits)}."
     remedy = "Read these items; items.csv has the numbers."
     return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))
 
 
 def detectable(infit_se: Floats) -> Floats:
     """How far from 1 the infit of each item must be to be found with a probability of 80%, all items being asked."""
-    asked = max(int(np.isfinite(infit_se).sum()), 1)
-    return float(scipy.special.ndtri(1 - EACH / (2 * asked)) + scipy.special.ndtri(0.8)) * infit_se
+    n_items = max(int(np.isfinite(infit_se).sum()), 1)
+    return float(scipy.special.ndtri(1 - EACH / (2 * n_items)) + scipy.special.ndtri(POWER)) * infit_se

@@ -36,7 +36,7 @@ from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.patterns import distinct_rows
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.model import above
 from spectral_irt.persons.residuals import LEAST, standardized
 from spectral_irt.tables import Columns
@@ -135,8 +135,8 @@ def _observed_sums(
 ) -> tuple[Floats, Floats]:
     """Sums over the ratings of each level, in the order in which `level_sums` unpacks them; and items x categories, how
     many people without an extreme total gave each rating."""
-    m, width = given.layout.n_items, given.layout.widest + 1
-    person, item, x, mean, variance, third, fourth = answers_given_score(block, pattern, given)
+    answers = answers_with_moments(block, pattern, given)
+    person, item, x, mean, variance, third, fourth = answers
     theta = ability[person]
     v = np.maximum(variance, LEAST)
     off = x - mean
@@ -158,8 +158,7 @@ def _observed_sums(
     own = level[item]
     inside = own >= 0
     sums = [np.bincount(own[inside], weights=value[inside], minlength=n_levels) for value in values]
-    counts = np.bincount(item.astype(np.int64) * width + x.astype(np.int64), minlength=m * width).reshape(m, width)
-    return np.array(sums), counts.astype(np.float64)
+    return np.array(sums), answers.counts(given.layout)
 
 
 def _adaptation(

@@ -20,7 +20,7 @@ correlated through x alone to first order, so that what is left of them after th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from spectral_irt.conditional.likelihood import QUICK_ANSWERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.shared_sets import SharedSet
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, checked
 from spectral_irt.persons.residuals import (
@@ -69,20 +69,21 @@ def item_statistics(
 
     Of ratings, where each of these items is a combination, the same of every `level` that they are combined of.
     """
-    layout, beta = responses.thresholds, checked(responses, thresholds)
-    known = ability[np.isfinite(ability)]
-    centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
-    kernel = _sums_of_right_and_wrong if layout.binary else _item_sums
-    sums = ItemSums(*responses.entries.sum(kernel, beta, layout, centre, persons=(ability,)))
-    # The slope of an item turns on its own location, b from where abilities are counted from.
-    b = (beta if layout.binary else layout.mean(beta)) - centre
+    layout = responses.thresholds
+    beta = checked(responses, thresholds)
+    finite = ability[np.isfinite(ability)]
+    center = float(finite.mean()) if len(finite) else 0.0  # keeps digits in the correlations
+    kernel = _sums_of_right_and_wrong if layout.binary else _sums_of_categories
+    sums = ItemSums(*responses.entries.sum(kernel, beta, layout, center, persons=(ability,)))
+    b = layout.mean(beta) - center  # the slope of an item turns on its own location
     sums = sums._replace(
         slope_score=sums.x_theta - sums.e_theta - b * (sums.x - sums.e),
         slope_information=sums.v_theta2 - 2 * b * sums.v_theta + b**2 * sums.v,
     )
     if level is not None:
         sums = ItemSums(*(np.bincount(level, weights=row, minlength=n_levels).astype(np.float64) for row in sums))
-    n, theta = sums.n, sums.theta
+    n = sums.n
+    theta = sums.theta
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(n * sums.theta2 - theta**2)
         point = (n * sums.x_theta - sums.x * theta) / (np.sqrt(n * sums.x2 - sums.x**2) * spread)
@@ -130,13 +131,14 @@ class ItemSums(NamedTuple):
         return cls(*np.zeros((len(cls._fields), n_items)))
 
 
-def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, centre: float) -> ItemSums:
-    m = layout.n_items
-    total = ItemSums.zeros(m)
-    for one in answers_at(block, ability, beta, layout):
-        x, e, theta = one.x, one.mean, one.theta - centre
-        n, z2, square, v, outfit_variance, infit_variance = one.terms()
-        v_theta = one.variance * theta
+def _sums_of_categories(block: Block, ability: Floats, beta: Floats, layout: Thresholds, center: float) -> ItemSums:
+    total = ItemSums.zeros(layout.n_items)
+    for answers in answers_at(block, ability, beta, layout):
+        x = answers.x
+        e = answers.mean
+        theta = answers.theta - center
+        n, z2, square, v, outfit_variance, infit_variance = answers.terms()
+        v_theta = answers.variance * theta
         values = {
             "n": n,
             "z2": z2,
@@ -153,11 +155,11 @@ def _item_sums(block: Block, ability: Floats, beta: Floats, layout: Thresholds, 
             "x_theta": x * theta,
             "e_theta": e * theta,
             "match": np.abs(x - e) < 0.5,
-            "likely": one.likely,
+            "likely": answers.likely,
             "v_theta": v_theta,
             "v_theta2": v_theta * theta,
         }
-        _add_by_item(total, one.item, values)
+        _add_by_item(total, answers.item, values)
     return total
 
 
@@ -169,28 +171,30 @@ def _add_by_item(total: NamedTuple, item: NDArray[np.int32], values: Mapping[str
 
 
 def _sums_of_right_and_wrong(
-    block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, centre: float
+    block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, center: float
 ) -> ItemSums:
     """The same: what is a number of the person times one of the item is added up by two sparse products: counts, sums
     of abilities, and with z^2 = exp(b - theta) for a right and exp(theta - b) for a wrong answer the outfits."""
-    block, m = answers_with_difficulty(block, difficulty), layout.n_items
+    block = answers_with_difficulty(block, difficulty)
     if not block.informative.all():
         persons = np.flatnonzero(block.informative)
-        block, ability = block.take(persons), ability[persons]
+        block = block.take(persons)
+        ability = ability[persons]
     if not block.n_persons:
-        return ItemSums.zeros(m)
-    theta = ability - centre
-    ease = np.exp(np.clip(np.where(np.isfinite(difficulty), centre - difficulty, 0.0), -FARTHEST, FARTHEST))
-    able = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
-    of_person = np.stack([np.ones(len(theta)), theta, theta**2, 1 / able, able], axis=1)
-    passed, failed = block.halves(m)
-    right, wrong = passed.T @ of_person, failed.T @ of_person
-    n, sum_theta, sum_theta2, inverse, odds = (right + wrong).T
-    one_over_v = 2 * n + inverse / ease + odds * ease
-    sums = _by_answers(block, ability, difficulty, theta)
+        return ItemSums.zeros(layout.n_items)
+    theta = ability - center
+    exp_minus_b = np.exp(np.clip(np.where(np.isfinite(difficulty), center - difficulty, 0.0), -FARTHEST, FARTHEST))
+    exp_theta = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
+    of_person = np.stack([np.ones(len(theta)), theta, theta**2, 1 / exp_theta, exp_theta], axis=1)
+    passed, failed = block.halves(layout.n_items)
+    right = passed.T @ of_person
+    wrong = failed.T @ of_person
+    n, sum_theta, sum_theta2, sum_inverse, sum_exp_theta = (right + wrong).T
+    one_over_v = 2 * n + sum_inverse / exp_minus_b + sum_exp_theta * exp_minus_b
+    sums = _sums_of_probabilities(block, ability, difficulty, theta)
     return sums._replace(
         n=n,
-        z2=right[:, 3] / ease + wrong[:, 4] * ease,
+        z2=right[:, 3] / exp_minus_b + wrong[:, 4] * exp_minus_b,
         outfit_variance=one_over_v - 4 * n,
         infit_variance=sums.v - 4 * sums.infit_variance,
         x=right[:, 0],
@@ -202,7 +206,7 @@ def _sums_of_right_and_wrong(
     )
 
 
-def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats) -> ItemSums:
+def _sums_of_probabilities(block: Block, ability: Floats, difficulty: Floats, theta: Floats) -> ItemSums:
     """The sums that need the probability of each answer; `infit_variance` has the sum of V^2."""
     total = ItemSums.zeros(len(difficulty))
     every_right = block.right()
@@ -210,20 +214,20 @@ def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats
         span = slice(int(block.indptr[start]), int(block.indptr[stop]))
         right = every_right[span]
         p = probabilities(block, difficulty, ability, start, stop)
-        each = np.repeat(theta[start:stop], np.diff(block.indptr[start : stop + 1]))
+        theta_of_answer = np.repeat(theta[start:stop], np.diff(block.indptr[start : stop + 1]))
         off = np.abs(right - p)
         v = p * (1 - p)
-        v_theta = v * each
+        v_theta = v * theta_of_answer
         values = {
             "e": p,
             "v": v,
             "square": off * off,
             "infit_variance": v * v,
-            "e_theta": p * each,
+            "e_theta": p * theta_of_answer,
             "match": (off < 0.5) + 0.5 * (off == 0.5),  # an even chance is half a match
             "likely": np.maximum(p, 1 - p),
             "v_theta": v_theta,
-            "v_theta2": v_theta * each,
+            "v_theta2": v_theta * theta_of_answer,
         }
         _add_by_item(total, block.items[span], values)
     return total
@@ -249,15 +253,17 @@ def conditional_statistics(
     ----------
     Müller (2020), J. Stat. Distrib. Appl. 7:5; Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
-    if responses.thresholds.binary:
-        sums = _right_and_wrong(responses, checked(responses, thresholds), series_from)
+    binary = responses.thresholds.binary
+    if binary:
+        sums = _right_and_wrong_given_score(responses, checked(responses, thresholds), series_from)
     else:
-        sums = _categories(responses, GivenScore.of(responses, thresholds) if given is None else given)
-    if scale_of_item is None or responses.thresholds.binary:
+        sums = _categories_given_score(responses, given or GivenScore.of(responses, thresholds))
+    if scale_of_item is None or binary:
         used = _used_by_thresholds(sums)
     else:
         used = _used_by_rating_scales(sums, scale_of_item)
-    n, v = sums.n, sums.v
+    n = sums.n
+    v = sums.v
     with np.errstate(divide="ignore", invalid="ignore"):
         infit = sums.square / v
         outfit = sums.z2 / n
@@ -275,8 +281,8 @@ def conditional_statistics(
 
 
 class SumsGivenScore(NamedTuple):
-    """Sums over the answers to each item of people with a mixed score, given the score; the names are those of
-    `ItemSums`, and d, r and S those of the module's text (r_infit and r_outfit: items x thresholds of one)."""
+    """Sums over the answers to each item of people with a mixed score, given the score; names are those of `ItemSums`,
+    and d, r and S those of the module's text (r_infit and r_outfit: items x thresholds of one)."""
 
     n: Floats
     z2: Floats
@@ -338,21 +344,22 @@ def _used_by_rating_scales(sums: SumsGivenScore, scale_of_item: Ints) -> UsedUp:
     inverse = np.linalg.pinv(information_on_offsets, rcond=SINGULAR, hermitian=True)[scale_of_item]
 
     def used(r: Floats) -> tuple[Floats, Floats]:
+        """What f with this r loses, and its variance."""
         location = r.sum(axis=1)
         offsets = np.einsum("ikl,il->ik", inverse, of_offsets(r))
-        taken = per_information(location) * sums.off.sum(axis=1) + (offsets * off_offsets[scale_of_item]).sum(axis=1)
+        value = per_information(location) * sums.off.sum(axis=1) + (offsets * off_offsets[scale_of_item]).sum(axis=1)
         variance = per_information(location) * location + (offsets * of_offsets(r)).sum(axis=1)
-        return taken, variance
+        return value, variance
 
     infit, infit_variance = used(sums.r_infit)
     outfit, outfit_variance = used(sums.r_outfit)
     return UsedUp(infit, outfit, infit_variance, outfit_variance)
 
 
-def _categories(responses: Responses, given: GivenScore) -> SumsGivenScore:
+def _categories_given_score(responses: Responses, given: GivenScore) -> SumsGivenScore:
     layout = given.layout
-    assert given.directions is not None
-    (r_infit, r_outfit), between, expected = given.directions
+    thresholds = given.threshold_sums
+    assert thresholds is not None
     sums, counts = responses.entries.sum(_sums_by_item, given, persons=(given.pattern,))
     n, z2, square, v, outfit_variance, infit_variance = sums
     return SumsGivenScore(
@@ -362,23 +369,23 @@ def _categories(responses: Responses, given: GivenScore) -> SumsGivenScore:
         v=v,
         outfit_variance=outfit_variance,
         infit_variance=infit_variance,
-        off=above(counts) - layout.table(expected, 0.0),
-        r_infit=layout.table(r_infit, 0.0),
-        r_outfit=layout.table(r_outfit, 0.0),
-        between=between,
+        off=above(counts) - layout.table(thresholds.passed, 0.0),
+        r_infit=layout.table(thresholds.r_infit, 0.0),
+        r_outfit=layout.table(thresholds.r_outfit, 0.0),
+        between=thresholds.between,
     )
 
 
 def _sums_by_item(block: Block, pattern: Ints, given: GivenScore) -> tuple[Floats, Floats]:
     """n, z2, square, v, outfit_variance and infit_variance of each item, a row each; and items x categories, how many
     gave each answer."""
-    m, width = given.layout.n_items, given.layout.widest + 1
-    _, item, x, mean, variance, _, fourth = answers_given_score(block, pattern, given)
-    v, square = np.maximum(variance, LEAST), (x - mean) ** 2
-    values = (None, square / v, square, v, fourth / v**2 - 1, fourth - v**2)
-    sums = np.array([np.bincount(item, weights=each, minlength=m) for each in values], dtype=np.float64)
-    counts = np.bincount(item.astype(np.int64) * width + x.astype(np.int64), minlength=m * width).reshape(m, width)
-    return sums, counts.astype(np.float64)
+    answers = answers_with_moments(block, pattern, given)
+    m = given.layout.n_items
+    v = np.maximum(answers.variance, LEAST)
+    square = (answers.x - answers.mean) ** 2
+    values = (None, square / v, square, v, answers.fourth / v**2 - 1, answers.fourth - v**2)
+    sums = np.array([np.bincount(answers.item, weights=each, minlength=m) for each in values], dtype=np.float64)
+    return sums, answers.counts(given.layout)
 
 
 class RightAndWrongSums(NamedTuple):
@@ -399,18 +406,23 @@ class RightAndWrongSums(NamedTuple):
         return cls(*np.zeros((len(cls._fields), n_items)))
 
 
-def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: float | None) -> SumsGivenScore:
+def _right_and_wrong_given_score(responses: Responses, difficulty: Floats, series_from: float | None) -> SumsGivenScore:
+    few_answers = responses.n_responses <= QUICK_ANSWERS
     if series_from is None:
-        series_from = np.inf if responses.n_responses <= QUICK_ANSWERS else SERIES_FROM
-    precision = DOUBLE if responses.n_responses <= QUICK_ANSWERS else SINGLE
-    shared = responses.shared if np.isfinite(difficulty).all() else None
-    left = responses if shared is None else shared.rest
+        series_from = np.inf if few_answers else SERIES_FROM
+    precision = DOUBLE if few_answers else SINGLE
     sums = RightAndWrongSums.zeros(len(difficulty))
-    if left is not None:
-        sums = RightAndWrongSums(*left.sum(_conditional_sums, difficulty, series_from, precision))
-    for one in () if shared is None else shared.sets:
-        for row, more in zip(sums, _sums_of_set(one, difficulty[one.items]), strict=True):
-            row[one.items] += more
+    # People who share a set of items are counted by score; the others are taken one by one.
+    others: Responses | None = responses
+    shared_sets: Sequence[SharedSet] = ()
+    if np.isfinite(difficulty).all() and responses.shared is not None:
+        others = responses.shared.rest
+        shared_sets = responses.shared.sets
+    if others is not None:
+        sums = RightAndWrongSums(*others.sum(_conditional_sums, difficulty, series_from, precision))
+    for shared in shared_sets:
+        for total, of_set in zip(sums, _sums_of_set(shared, difficulty[shared.items]), strict=True):
+            total[shared.items] += of_set
     return SumsGivenScore(
         n=sums.n,
         z2=sums.z2,
@@ -425,9 +437,10 @@ def _right_and_wrong(responses: Responses, difficulty: Floats, series_from: floa
     )
 
 
-def _sums_of_set(one: SharedSet, difficulty: Floats) -> RightAndWrongSums:
+def _sums_of_set(shared: SharedSet, difficulty: Floats) -> RightAndWrongSums:
     """What `_conditional_sums` gives for people who share a set of items, from how many of each score were right."""
-    right, people = one.right[1:-1], one.people[1:-1][:, None]
+    right = shared.right[1:-1]
+    people = shared.people[1:-1][:, None]
     p = np.clip(given_every_score(difficulty[None]).p[0].T, CERTAIN, 1 - CERTAIN)
     v = p * (1 - p)
     square = right * (1 - p) ** 2 + (people - right) * p**2
@@ -458,8 +471,10 @@ def _conditional_sums(block: Block, difficulty: Floats, series_from: float, prec
         span = slice(start, start + CACHED)
         right = every_right[span]
         p = np.clip(every_p[span], CERTAIN, 1 - CERTAIN)
-        v, off = p * (1 - p), right - p
-        one_over_v, square = 1 / v, off * off
+        v = p * (1 - p)
+        off = right - p
+        one_over_v = 1 / v
+        square = off * off
         values = {
             "n": None,
             "z2": square * one_over_v,

@@ -2,31 +2,32 @@
 
 A person misfits when infit or outfit, standardized, is above 2. How many are by chance depends on the length of the
 test, its targeting and the abilities, so it is simulated: the same people are shown the same items, answers are drawn
-from the model, and measured and counted in the same way.
+from the model, and measured and counted in the same way. One of the five checks of fit (`checks.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.inference.fit.bootstrap import redraw
+from spectral_irt.data.block import Floats, Mask
+from spectral_irt.errors import Severity
+from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Abilities, abilities
-from spectral_irt.persons.residuals import ERRATIC as LIMIT
-from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
+from spectral_irt.persons.residuals import ERRATIC, MeanSquares, person_mean_squares
 from spectral_irt.text import p_value
 
-PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
-FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
+MOST_PEOPLE = 2_000  # looked at, drawn at random: 0.2 s of CPU
+MOST_RESPONSES = 100_000
+FEWEST_PEOPLE = 100  # with fewer, a share of 10% beside 4% is chance
 REPLICATES = 4  # the share by chance then rests on four times the people
 NOTABLE = 0.02  # share of people beyond what is expected, below which the finding is a note
-SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still do a little
+LEAST_VARIANCE = 0.01  # of abilities: people who do not seem to differ at all still do a little
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,27 @@ class PersonMisfit:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
-        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
+        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": ERRATIC}
+
+
+class MisfitCount(NamedTuple):
+    """How many people misfit, of how many whose answers can tell."""
+
+    misfitting: int
+    people: int
+
+    @classmethod
+    def of(cls, fit: MeanSquares) -> MisfitCount:
+        judged = np.isfinite(fit.infit)
+        misfits = (fit.infit_z > ERRATIC) | (fit.outfit_z > ERRATIC)
+        return cls(int(misfits[judged].sum()), int(judged.sum()))
+
+
+class Posterior(NamedTuple):
+    """Mean and standard deviation of each person's ability."""
+
+    mean: Floats
+    sd: Floats
 
 
 def person_misfit(
@@ -53,81 +74,95 @@ def person_misfit(
 
     `known` has Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
     """
-    informed = np.flatnonzero(responses.informative)
-    if len(informed) < FEWEST:
+    mixed = np.flatnonzero(responses.informative)
+    if len(mixed) < FEWEST_PEOPLE:
         return None
-    most = min(PEOPLE, int(RESPONSES / float(responses.counts[informed].mean())))
-    if most < FEWEST:
+    most = min(MOST_PEOPLE, int(MOST_RESPONSES / float(responses.counts[mixed].mean())))
+    if most < FEWEST_PEOPLE:
         return None
-    people, chosen = responses, np.arange(responses.n_persons)
-    if len(informed) > most:
-        people, chosen = responses.sample(most, np.random.default_rng(0), informed)
-        people = people.in_one_block()
-    place: Any = slice(None)
+    sample = responses
+    people = np.arange(responses.n_persons)
+    if len(mixed) > most:
+        sample, people = responses.sample(most, np.random.default_rng(0), mixed)
+        sample = sample.in_one_block()
     if known is None:
-        measured = abilities(people, difficulty, "wle")
-        squares = person_mean_squares(people, difficulty, measured.ability)
+        measured = abilities(sample, difficulty, "wle")
+        fit = person_mean_squares(sample, difficulty, measured.ability)
     else:
-        (measured, squares), place = known, chosen
-    seen, n = _misfits(squares, place)
-    if n < FEWEST:  # the others answered only items without a difficulty
+        measured = known[0].take(people)
+        fit = known[1].take(people)
+    observed = MisfitCount.of(fit)
+    if observed.people < FEWEST_PEOPLE:  # the others answered only items without a difficulty
         return None
-    posterior = shrunken(measured, place)
-    by_chance = total = 0
+    drawn = _count_under_the_model(sample, difficulty, shrunken(measured))
+    if not drawn.people:
+        return None
+    p = 1.0
+    if observed.misfitting:
+        # The chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal.
+        share_of_people = observed.people / (observed.people + drawn.people)
+        misfits = observed.misfitting + drawn.misfitting
+        p = float(scipy.special.bdtrc(observed.misfitting - 1, misfits, share_of_people))
+    misfit = PersonMisfit(
+        n_people=observed.people,
+        share=observed.misfitting / observed.people,
+        chance=drawn.misfitting / drawn.people,
+        p=p,
+    )
+    return misfit if p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
+
+
+def _count_under_the_model(responses: Responses, difficulty: Floats, posterior: Posterior) -> MisfitCount:
+    """How many misfit among these people where their answers follow the model, over all replicates."""
+    counts = []
     for seed in np.random.SeedSequence([0, 2]).spawn(REPLICATES):
-        again = redraw(people, difficulty, *posterior, seed)
-        theta = abilities(again, difficulty, "wle").ability
-        drawn, number = _misfits(person_mean_squares(again, difficulty, theta))
-        by_chance += drawn
-        total += number
-    if not total:
-        return None
-    # The chance of so many among all that were seen or drawn, by the binomial: rates of 2% are nothing like normal.
-    p = float(scipy.special.bdtrc(seen - 1, seen + by_chance, n / (n + total))) if seen else 1.0
-    found = PersonMisfit(n, seen / n, by_chance / total, p)
-    return found if p >= EACH else replace(found, findings=(_erratic_people(found),))
+        replicate = redraw(responses, difficulty, posterior.mean, posterior.sd, seed)
+        theta = abilities(replicate, difficulty, "wle").ability
+        counts.append(MisfitCount.of(person_mean_squares(replicate, difficulty, theta)))
+    return MisfitCount(*map(sum, zip(*counts, strict=True)))
 
 
-def _erratic_people(found: PersonMisfit) -> Finding:
+def _erratic_people(misfit: PersonMisfit) -> Finding:
     sentence = (
-        f"{found.share:.1%} of {found.n_people:,} people answer less predictably than the model says (infit or "
-        f"outfit z above {LIMIT:g}); expected are {found.chance:.1%}."
+        f"{misfit.share:.1%} of {misfit.n_people:,} people answer less predictably than the model says (infit or "
+        f"outfit z above {ERRATIC:g}); expected are {misfit.chance:.1%}."
     )
     remedy = (
         "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
         "their measures are used."
     )
-    notable = found.share - found.chance >= NOTABLE
-    return Finding("erratic_people", "warning" if notable else "note", sentence, remedy)
+    severity: Severity = "warning" if misfit.share - misfit.chance >= NOTABLE else "note"
+    return Finding("erratic_people", severity, sentence, remedy)
 
 
-def misfit_sentence(found: PersonMisfit) -> str:
+def misfit_sentence(misfit: PersonMisfit) -> str:
     """How many persons misfit beside how many are expected to, and whether that is significant."""
-    misfitting = round(found.share * found.n_people)
-    expected = found.chance * found.n_people
-    said = f"{expected:,.0f}" if expected >= 1 or expected == 0 else f"{expected:.1f}"
-    significant = "" if found.p < EACH else f"not significant at {EACH:.0%}, "
-    return f"{misfitting:,} of {found.n_people:,} persons misfit ({said} expected; {significant}{p_value(found.p)})"
+    misfitting = round(misfit.share * misfit.n_people)
+    expected = misfit.chance * misfit.n_people
+    digits = 1 if 0 < expected < 1 else 0
+    significant = "" if misfit.p < EACH else f"not significant at {EACH:.0%}, "
+    return (
+        f"{misfitting:,} of {misfit.n_people:,} persons misfit ({expected:,.{digits}f} expected; "
+        f"{significant}{p_value(misfit.p)})"
+    )
 
 
-def shrunken(measured: Abilities, place: Any) -> tuple[Floats, Floats]:
+def shrunken(measured: Abilities) -> Posterior:
     """Abilities to draw answers of these people from: measures contain their errors, and would vary too much.
 
     The mean and standard error of each person's ability under a normal population, whose variance is that of the
     measures less that of their errors. (The posterior under a fitted population costs ten times as much, and the share
     by chance is the same.)
     """
-    theta, error = measured.ability[place], measured.se[place] ** 2
-    known = np.isfinite(theta) & np.isfinite(error) & ~measured.extreme[place]
-    mean, spread = float(theta[known].mean()), float(theta[known].var())
-    spread = max(spread - float(error[known].mean()), SMALLEST * spread, SMALLEST)
+    theta = measured.ability
+    error_variance = measured.se**2
+    finite: Mask = np.isfinite(theta) & np.isfinite(error_variance)
+    mixed = finite & ~measured.extreme
+    mean = float(theta[mixed].mean())
+    observed_variance = float(theta[mixed].var())
+    true_variance = observed_variance - float(error_variance[mixed].mean())
+    true_variance = max(true_variance, LEAST_VARIANCE * observed_variance, LEAST_VARIANCE)
     with np.errstate(invalid="ignore"):
-        trust = np.where(np.isfinite(theta) & np.isfinite(error), spread / (spread + error), 0.0)
-    return mean + trust * (np.where(trust > 0, theta, mean) - mean), np.sqrt(spread * (1 - trust))
-
-
-def _misfits(found: MeanSquares, place: Any = slice(None)) -> tuple[int, int]:
-    """How many people misfit among those of these whose answers can tell, and how many these are."""
-    known = np.isfinite(found.infit[place])
-    misfit = (found.infit_z[place] > LIMIT) | (found.outfit_z[place] > LIMIT)
-    return int(misfit[known].sum()), int(known.sum())
+        reliability = np.where(finite, true_variance / (true_variance + error_variance), 0.0)
+    deviation = np.where(reliability > 0, theta, mean) - mean
+    return Posterior(mean + reliability * deviation, np.sqrt(true_variance * (1 - reliability)))

@@ -5,7 +5,7 @@ mean a stratum has in item i (of right and wrong answers, what share is right), 
 it. People with the lowest or the highest score are left out: whatever they do fits.
 
 Answers are summed over a fine grid of abilities, one pass for all items, and cells of the grid are joined afterwards,
-so that each item has strata of about equal size of its own.
+so that each item has strata of about equal size of its own. Curves of items (`plots/curves.py`) are drawn from these.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.inference.fit.moments import GivenScore, answers_given_score
+from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.persons.abilities import known_rows
 from spectral_irt.tables import Columns
 
 STRATA = 8  # few enough to look at, many enough to show the shape of a curve
-FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
+FEWEST_STRATA = 3  # to see a curve, however few people an item has
+FEWEST_PEOPLE = 15  # in a stratum, where there are more strata than that
 TIE = 1e-10  # abilities closer than this are the same: solved for in 16 digits
-CURVES = 5_000  # items whose curves are kept; beyond, those that fit worst
-GRID = 200  # cells of equal numbers of people, of which strata are made
+MOST_CURVES = 5_000  # items whose curves are kept; beyond, those that fit worst
+CELLS = 200  # of equal numbers of people, of which strata are made
 
 
 def strata_columns(
@@ -36,29 +37,29 @@ def strata_columns(
     an answer given the score, within 0 and the highest category. Abilities depend on items and score alone ("wle" or
     "eap"); an item has fewer strata where people have fewer different ones.
     """
-    used = responses.entries.gather(_informative, given.beta, given.layout) & np.isfinite(ability)
-    edges = cell_edges(ability[used])
-    place = np.full(responses.n_items, -1)
-    place[items] = np.arange(len(items))
-    sums = responses.entries.sum(_grid_sums, given, place, edges, persons=(given.pattern, ability))
-    rows = [_joined(one, strata) for one in np.moveaxis(sums, 1, 0)]
-    n, total, expected, variance, theta = np.concatenate(rows, axis=1)
-    lengths = [row.shape[1] for row in rows]
+    takes_part = responses.entries.gather(_informative, given.beta, given.layout) & np.isfinite(ability)
+    edges = cell_edges(ability[takes_part])
+    row_of_item = np.full(responses.n_items, -1)
+    row_of_item[items] = np.arange(len(items))
+    cells = responses.entries.sum(_cell_sums, given, row_of_item, edges, persons=(given.pattern, ability))
+    strata_of_items = [_strata_of(cells_of_item, strata) for cells_of_item in np.moveaxis(cells, 1, 0)]
+    n_strata = [sums.shape[1] for sums in strata_of_items]
+    n, sum_x, sum_mean, sum_variance, sum_theta = np.concatenate(strata_of_items, axis=1)
     if given.layout.binary:
-        low, high = wilson_interval(total, n)
+        low, high = wilson_interval(sum_x, n)
     else:
-        half = Z95 * np.sqrt(variance) / n
-        low = np.maximum(total / n - half, 0.0)
-        high = np.minimum(total / n + half, np.repeat(given.layout.max_score[items], lengths))
+        half = Z95 * np.sqrt(sum_variance) / n
+        low = np.maximum(sum_x / n - half, 0.0)
+        high = np.minimum(sum_x / n + half, np.repeat(given.layout.max_score[items], n_strata))
     return {
-        "item": np.repeat(items, lengths),
-        "stratum": np.concatenate([np.arange(1, length + 1) for length in lengths]),
+        "item": np.repeat(items, n_strata),
+        "stratum": np.concatenate([np.arange(1, number + 1) for number in n_strata]),
         "n": n.astype(np.int64),
-        "ability": theta / n,
-        "observed": total / n,
+        "ability": sum_theta / n,
+        "observed": sum_x / n,
         "ci_low": low,
         "ci_high": high,
-        "expected": expected / n,
+        "expected": sum_mean / n,
     }
 
 
@@ -73,37 +74,42 @@ def cell_edges(ability: Floats) -> Floats:
     answers were right: cells that told them apart would sort people by their answers.
     """
     ordered = np.sort(ability)
-    ends = np.flatnonzero(np.diff(ordered) > TIE)
-    wanted = len(ordered) * np.arange(1, GRID) / GRID
-    chosen = ends[np.unique(np.minimum(np.searchsorted(ends, wanted), len(ends) - 1))] if len(ends) else ends
-    return (ordered[chosen] + ordered[chosen + 1]) / 2
+    gaps = np.flatnonzero(np.diff(ordered) > TIE)  # between one ability and the next
+    if len(gaps):
+        cell_ends = np.searchsorted(gaps, len(ordered) * np.arange(1, CELLS) / CELLS)
+        gaps = gaps[np.unique(np.minimum(cell_ends, len(gaps) - 1))]
+    return (ordered[gaps] + ordered[gaps + 1]) / 2
 
 
-def _grid_sums(block: Block, pattern: Ints, ability: Floats, given: GivenScore, place: Ints, edges: Floats) -> Floats:
-    """Of every wanted item and cell: people, their answers, mean and variance given the score, ability."""
-    cells, wanted = len(edges) + 1, int(place.max()) + 1
-    person, item, x, mean, variance, *_ = answers_given_score(block, pattern, given)
-    theta = ability[person]
-    chosen = np.flatnonzero((place[item] >= 0) & np.isfinite(theta))
+def _cell_sums(
+    block: Block, pattern: Ints, ability: Floats, given: GivenScore, row_of_item: Ints, edges: Floats
+) -> Floats:
+    """Of every item with a row and every cell: people, their answers, mean and variance given the score, ability."""
+    n_cells = len(edges) + 1
+    n_rows = int(row_of_item.max()) + 1
+    answers = answers_with_moments(block, pattern, given)
+    theta = ability[answers.person]
+    chosen = np.flatnonzero((row_of_item[answers.item] >= 0) & np.isfinite(theta))
     theta = theta[chosen]
-    cell = place[item[chosen]] * cells + np.searchsorted(edges, theta)
-    values = (None, x[chosen], mean[chosen], variance[chosen], theta)
-    sums = [np.bincount(cell, weights=each, minlength=wanted * cells) for each in values]
-    return np.array(sums, dtype=np.float64).reshape(len(values), wanted, cells)
+    cell = row_of_item[answers.item[chosen]] * n_cells + np.searchsorted(edges, theta)
+    values = (None, answers.x[chosen], answers.mean[chosen], answers.variance[chosen], theta)
+    sums = [np.bincount(cell, weights=value, minlength=n_rows * n_cells) for value in values]
+    return np.array(sums, dtype=np.float64).reshape(len(values), n_rows, n_cells)
 
 
-def _joined(sums: Floats, strata: int) -> Floats:
+def _strata_of(cells: Floats, strata: int) -> Floats:
     """Neighboring cells of one item put together to about so many strata of equal size; empty ones are left out."""
-    if not sums[0].any():
-        return np.zeros((len(sums), 0))
-    stratum = stratum_of_cells(sums[0], strata)
-    joined = np.array([np.bincount(stratum, weights=each, minlength=strata) for each in sums])
-    return joined[:, joined[0] > 0]
+    if not cells[0].any():
+        return np.zeros((len(cells), 0))
+    stratum = stratum_of_cells(cells[0], strata)
+    sums = np.array([np.bincount(stratum, weights=row, minlength=strata) for row in cells])
+    return sums[:, sums[0] > 0]
 
 
-def stratum_of_cells(n: Floats, strata: int) -> NDArray[np.int64]:
+def stratum_of_cells(n: Floats, strata: int) -> Ints:
     """The stratum of each of these cells with so many people: about equal ones, fewer where people are few."""
-    strata = int(np.clip(n.sum() // FEWEST, 3, strata)) if strata > 3 else strata
+    if strata > FEWEST_STRATA:
+        strata = int(np.clip(n.sum() // FEWEST_PEOPLE, FEWEST_STRATA, strata))
     middle = np.cumsum(n) - n / 2
     return np.minimum((middle * strata / max(n.sum(), 1.0)).astype(np.int64), strata - 1)
 
@@ -120,10 +126,10 @@ def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
-def curved(calibration: Calibration, fit: Columns) -> Ints:
+def items_with_curves(calibration: Calibration, fit: Columns) -> Ints:
     """Positions of the items with a place on the scale; of very many, those that fit worst."""
-    place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
-    if len(place) <= CURVES:
-        return place
-    z = np.nan_to_num(np.abs(fit["infit_conditional_z"][place]), nan=-1.0)
-    return np.sort(place[np.argsort(-z, kind="stable")[:CURVES]])
+    items = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
+    if len(items) <= MOST_CURVES:
+        return items
+    size = np.nan_to_num(np.abs(fit["infit_conditional_z"][items]), nan=-1.0)
+    return np.sort(items[np.argsort(-size, kind="stable")[:MOST_CURVES]])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.fit.bootstrap import redraw
+from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, fit_group
 from spectral_irt.inference.items.slopes import CELLS, SlopeModel, slope_model
 

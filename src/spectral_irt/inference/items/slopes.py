@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine.base import one_blas_thread
-from spectral_irt.inference.fit.bootstrap import redraw
+from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.results import adjusted, chi2_tail
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
