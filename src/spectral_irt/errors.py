@@ -30,7 +30,6 @@ _OTHERWISE = {
     "orient='items'": "--layout items-in-rows",
     "order_by=": "--duplicates last:COLUMN",
     "draws": "--ability pv:DRAWS",
-    "key_sheet": "--key FILE#SHEET",
     "database": "FILE",
     "replicates": "--bootstrap",
     "SpectralRasch": "--estimator spectral",
@@ -40,6 +39,8 @@ _OTHERWISE = {
     "SpectralPartialCredit": "--model pcm",
     "SpectralRatingScale": "--model rsm",
 }
+# Sheets of workbooks, which stand after the name of the file.
+_SHEETS = {"key_sheet": "--key", "group_sheet": "--group-file", "item_texts_sheet": "--item-texts"}
 _RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet", "round_fractions": "round"}
 _RENAMED |= {"format": "layout", "orient": "layout"}
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
@@ -60,6 +61,8 @@ def for_shell(text: str) -> str:
     "say --duplicates first or last, --ignore a --ignore 'b c', --items or --skip none."
     >>> for_shell("the item '`nu`' is not `nu=1`; `omitted='wrong'`")
     "the item '`nu`' is not --set nu=1; --blanks omitted=wrong"
+    >>> for_shell("`key_sheet='Key A'` or `key_sheet`")
+    "--key FILE#'Key A' or --key FILE#SHEET"
     """
     return _OPTION.sub(_flag, text) if "`" in text else text
 
@@ -74,6 +77,9 @@ def _flag(found: re.Match[str]) -> str:
     if name in (*SETTINGS, *_BLANKS):
         value = "" if not values else "=" + _typed(literal_eval(values) if values[0] in QUOTES else values.lower())
         return f"--set {name}{value}" if name in SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
+    if name in _SHEETS:
+        sheet = literal_eval(values) if values else "SHEET"
+        return f"{_SHEETS[name]} FILE#{_typed(str(sheet))}"
     name = _RENAMED.get(name, name)
     flag = "--" + name.replace("n_persons", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
     if not values or values == "True":

@@ -166,6 +166,9 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         items["item_rest"] = study._classical().item_rest
     if parts.fit:
         items["misfit"] = fit["misfit"]
+    if study.responses.item_texts:
+        labels_and_texts = {"item": items["item"], "text": study.responses.texts_of(items["item"])}
+        items = labels_and_texts | items
     tables = {"items": with_measures(items, "difficulty", scale)}
     if not calibration.layout.binary:
         tables["thresholds"] = with_measures(calibration.own_items.threshold_columns(), "threshold", scale)

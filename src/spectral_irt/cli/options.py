@@ -353,7 +353,8 @@ class Reading:
         turned = self.layout == "items-in-rows"
         kept, order_by = self.duplicates
         said = {**vars(self), **dict.fromkeys(("layout", "blanks", "model"))}
-        said["key"], said["key_sheet"] = self.key or (None, None)
+        for name in ("key", "item_texts"):
+            said[name], said[f"{name}_sheet"] = said.get(name) or (None, None)
         said |= {"format": None if self.layout == "auto" or turned else self.layout}
         said |= {"orient": "items" if turned else None}
         said |= {"duplicates": None if kept == "error" else kept, "order_by": order_by or None}
@@ -366,7 +367,8 @@ class Reading:
         """Every file that is read: no result may take its place."""
         from spectral_irt.reading.sql import kind_of
 
-        inputs = [] if self.key is None else [self.key[0]]
+        beside = (self.key, vars(self).get("item_texts"))
+        inputs = [file for file, _ in filter(None, beside)]
         for file in files:
             kind, path = kind_of(file if self.sql is not None else file.partition("#")[0])  # "#" is before a table
             inputs.append(path if kind in ("sqlite", "duckdb") else file)
@@ -403,6 +405,12 @@ class Answers(Reading):
         "",
         "Default: rasch for 0/1, pcm for more categories. pcm: the partial credit model, thresholds for each item. "
         "rsm: the rating scale model, thresholds at the same distances in all items.",
+    )
+    item_texts: tuple[str, str | None] | None = columns(
+        "FILE[#SHEET]",
+        "Texts of the items, shown beside their labels in report and tables: columns item, text. By default the labels "
+        "of variables, of SPSS and Stata.",
+        parse=with_sheet,
     )
     unused: Literal["collapse", "error", "keep"] | None = scoring(
         "",

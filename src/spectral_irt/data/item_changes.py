@@ -93,6 +93,10 @@ def join_items(responses: Responses, parts: Sequence[int], name: str) -> Respons
         codes_high[at, : len(sums.high)] = sums.high
     labels = responses.items[old_items].astype(object)
     labels[at] = name
+    item_texts = dict(responses.item_texts)
+    texts_of_parts = [text for text in responses.texts_of(responses.items[list(parts)]) if text is not None]
+    if texts_of_parts:
+        item_texts[name] = " / ".join(texts_of_parts)
     changed = replace(
         responses,
         blocks=blocks,
@@ -101,6 +105,7 @@ def join_items(responses: Responses, parts: Sequence[int], name: str) -> Respons
         codes=codes,
         codes_high=codes_high,
         raw=None,
+        item_texts=item_texts,
     )
     return with_excess(changed, responses, np.array([at]), np.asarray(parts))
 

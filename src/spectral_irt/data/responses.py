@@ -30,7 +30,7 @@ from spectral_irt.data.block import (
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import People, positions
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered, identity
-from spectral_irt.errors import DesignError, OptionError, ResponseValueError
+from spectral_irt.errors import DesignError, Finding, OptionError, ResponseValueError
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
 from spectral_irt.text import listed
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from spectral_irt.data.facets import Facets
     from spectral_irt.data.scoring import RawAnswers
     from spectral_irt.data.shared_sets import SharedSets
-    from spectral_irt.errors import Finding
 
 FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
 
@@ -73,7 +72,8 @@ class Responses:
     answer_labels : mapping
         What the codes of each item mean, where the file says so (SPSS, Stata).
     item_texts : mapping
-        The text of each item, by its label, where the file has it: the labels of variables of SPSS and Stata.
+        The text of each item, by its label, where it is known: the labels of variables of SPSS and Stata, or
+        `item_texts=` of `read`. Of ratings by the label in `facets.items`.
     codes_high, code_excess : float arrays, optional
         Where categories were merged: the highest code of each category, of which `codes` has the lowest; and by how
         much each person's sum of codes is above that of the lowest ones.
@@ -319,6 +319,10 @@ class Responses:
         meaning = self.answer_labels.get(item, {})
         return [f"{code:g} = {meaning[code]}" if code in meaning else f"{code:g}" for code in codes]
 
+    def texts_of(self, items: Iterable[Any]) -> NDArray[Any]:
+        """The text of each of these items by its label; None where it has none."""
+        return np.array([self.item_texts.get(item) for item in items], dtype=object)
+
     def category_codes(self) -> Floats:
         if self.codes is not None:
             return self.codes
@@ -381,6 +385,33 @@ class Responses:
             )
         before = {} if self.people is None else dict(self.people)
         return replace(self, people=People(self.persons, before | beside.of(self.persons), beside.source))
+
+    def with_item_texts(self, source: Any) -> Responses:
+        """The same responses with texts of the items, `responses.item_texts`, from a file or a dataframe with the
+        columns item and text, or a mapping. Texts that were known before stay for the other items; a finding names what
+        is no item, and it is an error where nothing is one."""
+        from spectral_irt.reading.side_tables import read_item_texts
+
+        texts, where, header = read_item_texts(source)
+        items = (self.items if self.facets is None else self.facets.items).tolist()
+        if header is not None and positions(header[:1], items)[0] >= 0:
+            texts = dict([header]) | texts  # a table without a header: its first row is about an item
+        labels = list(texts)
+        place = positions(labels, items).tolist()
+        known = {items[k]: texts[label] for label, k in zip(labels, place, strict=True) if k >= 0}
+        unknown = [label for label, k in zip(labels, place, strict=True) if k < 0]
+        if not known:
+            raise OptionError(
+                f"{where}: no item of {self.source} ({listed(items)}) is among those with a text ({listed(labels)}). "
+                "Check that both name items alike."
+            )
+        notes = self.notes
+        if unknown:
+            are = "is no item" if len(unknown) == 1 else "are no items"
+            sentence = f"{where} has texts for {listed(unknown)}, which {are} of {self.source}."
+            remedy = "Nothing to do if these were left out on purpose; else check that both name items alike."
+            notes = (*notes, Finding("texts_of_no_items", "note", sentence, remedy))
+        return replace(self, item_texts={**self.item_texts, **known}, notes=notes)
 
     def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""

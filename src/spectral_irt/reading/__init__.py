@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spectral_irt.data.block import DUPLICATES, Duplicates
 from spectral_irt.data.booklets import with_blanks_as_wrong
@@ -17,6 +17,9 @@ from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import DERIVED, Blank, Scoring, of_either_kind, several
 from spectral_irt.errors import OptionError, ReadError, check_option
+
+if TYPE_CHECKING:
+    from spectral_irt.engine.dask import DaskEngine
 
 Format = Literal["auto", "wide", "long"]
 Orient = Literal["persons", "items"]
@@ -104,8 +107,10 @@ def read(
     items: Any = (),
     people: Any = (),
     facets: Any = (),
+    item_texts: Any = None,
     sheet: str | int | None = None,
     key_sheet: str | int | None = None,
+    item_texts_sheet: str | int | None = None,
     encoding: str | None = None,
     progress: Progress | None = None,
     client: Any = None,
@@ -195,9 +200,12 @@ def read(
         Columns that say who rated, or when: an answer is given to an item *and* a rater. Each observed combination is
         an item of the responses, and `responses.facets` says of what. In a wide table a row is then a person as one
         rater saw him or her.
-    sheet, key_sheet : str or int, optional
-        The sheet of a workbook (.xlsx, .xls, .ods) of answers, and of a key, by its name or its number from 1; not
-        needed where only one holds anything, or beside one that is called "key" or the like.
+    item_texts : path, dataframe or mapping, optional
+        The text of each item, which report and tables show beside its label: a table with the columns item and text, or
+        a mapping. By default the labels of variables, of SPSS and Stata.
+    sheet, key_sheet, item_texts_sheet : str or int, optional
+        The sheet of a workbook (.xlsx, .xls, .ods) of answers, of a key, and of texts, by its name or its number from
+        1; not needed where only one holds anything, or beside one that is called "key" or the like.
     encoding : str, optional
         How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
         the first bytes show it; a text file that is neither is read as Windows-1252, and a finding says so.
@@ -270,28 +278,58 @@ def read(
         duplicates=duplicates,
         progress=progress,
     )
+    texts = None
+    if item_texts is not None:
+        from spectral_irt.reading.side_tables import read_item_texts
+
+        texts = read_item_texts(item_texts, item_texts_sheet)
+    elif item_texts_sheet is not None:
+        raise OptionError("`item_texts_sheet` is a sheet of the workbook that `item_texts=` names.")
     if order_by is not None and duplicates == "error":
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
+    where = Where(sheet, encoding, sql, database)
+    responses = _responses(source, where, options, form, engine)
+    return responses if texts is None else responses.with_item_texts(texts)
+
+
+class Where(NamedTuple):
+    """Where the responses are, beside the name of a file: options of files, and of databases."""
+
+    sheet: str | int | None
+    encoding: str | None
+    sql: str | None
+    database: str | None
+
+    @property
+    def in_database(self) -> bool:
+        return self.sql is not None or self.database is not None
+
+
+def _responses(
+    source: Any, where: Where, options: ReadOptions, form: str | None, engine: DaskEngine | None
+) -> Responses:
+    """The responses of any source, under this engine; blanks that are wrong go by the form of each person."""
     if isinstance(source, Responses):
-        _refuse_options(options, sheet, encoding, sql, database)
+        _refuse_options(options, *where)
         return source.using(engine)
-    from_query = sql is not None or database is not None
-    if source is None and not from_query:
+    if source is None and not where.in_database:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
-    if not (from_query or is_frame(source) or names_files(source)):
+    if not (where.in_database or is_frame(source) or names_files(source)):
         return _read_array(source, options).using(engine)
     from spectral_irt.reading import tables
 
     def read_as(options: ReadOptions) -> Responses:
-        if from_query:
-            return tables.read_query(source, sql, database, sheet or encoding, options).using(engine)
+        if where.in_database:
+            of_files = where.sheet or where.encoding
+            return tables.read_query(source, where.sql, where.database, of_files, options).using(engine)
         if is_frame(source):
             return tables.read_frame(source, options).using(engine)
-        return tables.read_files(source, options, sheet, encoding, engine)
+        return tables.read_files(source, options, where.sheet, where.encoding, engine)
 
-    blanks_are_wrong = "wrong" in (omitted, not_reached)
-    one_table = is_frame(source) or (not from_query and _is_one_file(source))
+    scoring = options.scoring
+    blanks_are_wrong = "wrong" in (scoring.omitted, scoring.not_reached)
+    one_table = is_frame(source) or (not where.in_database and _is_one_file(source))
     if blanks_are_wrong and not scoring.not_presented and (form is not None or one_table):
         columns = options.people
         if form is not None:
@@ -300,8 +338,8 @@ def read(
         responses = with_blanks_as_wrong(
             read_as(replace(options, scoring=blanks_missing, people=columns)),
             form,
-            omitted=omitted == "wrong",
-            not_reached=not_reached == "wrong",
+            omitted=scoring.omitted == "wrong",
+            not_reached=scoring.not_reached == "wrong",
         )
         if responses is not None:
             return responses

@@ -122,6 +122,9 @@ class Table:
                 skip = max(skip - frame.height, 0)
 
         what = f"{self.name}: the row below the header ({listed(above)}) holds texts above numbers and was left out."
+        questions = self._questions_below_header()
+        if questions:
+            what = f"{what[:-1]}; its questions are texts of the items."
         note = Finding("second_header", "note", what, "If it is a person, remove the texts.")
         rest = replace(
             self,
@@ -130,8 +133,20 @@ class Table:
             cells=None,
             rows_above=self.rows_above + 1,
             notes=(*self.notes, note),
+            variable_labels={**questions, **self.variable_labels},
         )
         return rest.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
+
+    def _questions_below_header(self) -> dict[int, str]:
+        """The first row where it holds words, and no name or code: what each column is, such as the question asked."""
+        texts: dict[int, str] = {}
+        for k, dtype in enumerate(self.dtypes[:HEAD_COLUMNS]):
+            first = self.head(k).head(1).to_list() if dtype == pl.String else []
+            words = " ".join((first[0] or "").split()) if first else ""
+            is_code = words.startswith("{")  # Qualtrics: {"ImportId":"QID1"}
+            if " " in words and not is_code and words.casefold() != str(self.columns[k]).casefold():
+                texts[k] = words
+        return texts
 
 
 def polars_errors_named(name: str, remedy: str = DAMAGED) -> AbstractContextManager[None]:

@@ -1,16 +1,18 @@
-"""Tables beside the answers: columns about people, in the table of answers or in one of their own, and answer keys.
+"""Tables beside the answers: columns about people, in the table of answers or in one of their own, answer keys, and
+texts of items.
 
 A key is a table of items and their right answers, perhaps with scores, or one row under the names of the items.
 
-`read` calls `read_key` and gives builders `PersonColumns` to fill; `Responses.with_people` calls `read_people`.
+`read` calls `read_key` and `read_item_texts` and gives builders `PersonColumns` to fill; `Responses.with_people` calls
+`read_people`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +28,12 @@ from spectral_irt.text import count, listed
 
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
+# Columns that hold the texts of items, as plain names.
+TEXT_NAMES = frozenset({
+    "text", "texts", "itemtext", "itemtexts", "questiontext", "wording", "stem", "statement", "variablelabel",
+    "varlabel", "label",
+})  # fmt: skip
+VARIABLE_NAMES = frozenset({"variable", "var", "column", "field", "name"})  # of items, in a list of variables
 KEPT = 1_000_000  # rows that may wait before those of the same person are made one
 
 
@@ -220,3 +228,61 @@ def _scores(items: pl.Series, answers: pl.Series, scores: pl.Series, *, name: st
             if key.setdefault(label, {}).setdefault(option.strip(), score) != score:
                 raise OptionError(f"{name} gives the answer {option!r} to item {label!r} two scores; keep one.")
     return key
+
+
+class ItemTexts(NamedTuple):
+    """The text of each item by its label, and what they are from; `header` is a first row that may be the header."""
+
+    texts: dict[Any, str]
+    source: str
+    header: tuple[str, str] | None = None
+
+
+def read_item_texts(source: Any, sheet: str | int | None = None) -> ItemTexts:
+    """Texts of items from a file or dataframe with the columns item and text, or from a mapping."""
+    if isinstance(source, ItemTexts):
+        return source
+    if isinstance(source, Mapping):
+        return ItemTexts({label: on_one_line(text) for label, text in source.items() if text is not None}, "the texts")
+    if is_frame(source):
+        with polars_errors_named("the dataframe"):
+            return _texts_of_table(table_of_any_frame(source)[0])
+    if not isinstance(source, str | os.PathLike):
+        raise OptionError(
+            f"texts of items are a file, a dataframe with the columns item and text, or a mapping, not "
+            f"{type(source).__name__}."
+        )
+    path = os.fspath(source)
+    return read_one(path, "a table of texts", _texts_of_table, sheet=sheet, sheet_option="item_texts_sheet")
+
+
+def on_one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def _texts_of_table(table: Table) -> ItemTexts:
+    """The texts in a table: by the names of two columns, or the only two."""
+    names = [plain(name) for name in table.columns]
+    names_of_items = ({"item"}, ITEM_NAMES, VARIABLE_NAMES, ID_NAMES - TEXT_NAMES)
+    by_name = [k for known in names_of_items for k, name in enumerate(names) if name in known]
+    item = next(iter(by_name), 0)
+    others = [k for k in range(len(names)) if k != item]
+    of_texts = [k for k in others if names[k] in TEXT_NAMES]
+    if len(of_texts) != 1 and len(others) != 1:
+        raise OptionError(
+            f"{table.name} is no table of texts: it needs the columns item and text; its columns are "
+            f"{listed(table.columns)}."
+        )
+    text = (of_texts or others)[0]
+    texts: dict[Any, str] = {}
+    for piece, _ in table.pieces([item, text]):
+        labels, values = piece.get_columns()
+        for label, value in zip(one_spelling(labels).to_list(), values.cast(pl.String).to_list(), strict=True):
+            words = on_one_line(value or "")
+            if label is None or not words:
+                continue
+            if texts.setdefault(label, words) != words:
+                both = f"{texts[label]!r} and {words!r}"
+                raise OptionError(f"{table.name} gives item {label!r} two texts, {both}; keep one.")
+    header = None if by_name else (str(table.columns[item]), on_one_line(table.columns[text]))
+    return ItemTexts(texts, table.name, header)

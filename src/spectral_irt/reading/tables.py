@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.facets import check_facet_names
-from spectral_irt.data.labels import NOT_ANSWERED, Labels
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Scoring, of_either_kind
 from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueError
@@ -261,7 +261,7 @@ def _scored_tables(laid: Sequence[LaidTable], options: ReadOptions, scoring: Sco
     if long:
         from spectral_irt.reading.long_builder import LongTables, long_responses
 
-        responses = long_responses(LongTables(long, about), options)
+        responses = _with_texts_of_columns(long_responses(LongTables(long, about), options), long)
     else:
         if options.items:
             check_named(options.items, [name for table, _ in laid for name in table.columns], options.source)
@@ -279,6 +279,19 @@ def _scored_tables(laid: Sequence[LaidTable], options: ReadOptions, scoring: Sco
         *responses.notes,
     )
     return replace(responses, people=people, frame_kind=options.frame_kind, notes=notes)
+
+
+def _with_texts_of_columns(responses: Responses, tables: Sequence[tuple[Table, Long]]) -> Responses:
+    """Of ratings in wide tables: items are columns, and these may have texts."""
+    if responses.facets is None:
+        return responses
+    labels = responses.facets.items.tolist()
+    texts: dict[Any, str] = {}
+    for table, _ in tables:
+        named = {str(table.columns[k]): text for k, text in table.variable_labels.items()}
+        place = positions(named, labels).tolist()
+        texts |= {labels[k]: text for k, text in zip(place, named.values(), strict=True) if k >= 0}
+    return replace(responses, item_texts=texts)
 
 
 def _alike(labels: Labels, kind: str) -> list[Finding]:

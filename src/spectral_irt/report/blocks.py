@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
 NARROW = 12  # letters of a label that needs no room of its own
+LONGEST_BELOW = 160  # of a text below a label: three lines of a column of labels
 CHOICES = 12  # values of a column from which one can choose
 
 
@@ -92,6 +93,10 @@ class Column:
     digits: int | None = None  # after the point; None for text
     closed: bool = False  # shown only in a row that is opened, and in the file
     p: bool = False  # p-values: one that would be all zeros is said to be below the least that would not
+    below: bool = False  # of a closed column of text: shown below the label of the row, too
+
+
+ITEM_TEXT = Column("text", "Text", closed=True, below=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +123,9 @@ class DataTable:
     @property
     def long(self) -> bool:
         """Whether rows are named by more than a word."""
-        return any(len(str(label)) > NARROW for label in self.values[self.columns[0].name][:MOST].tolist())
+        return any(column.below for column in self.columns) or any(
+            len(str(label)) > NARROW for label in self.values[self.columns[0].name][:MOST].tolist()
+        )
 
     def data(self) -> dict[str, Any]:
         """What the page's program needs, small: numbers rounded to the digits that are shown."""
@@ -127,10 +134,12 @@ class DataTable:
             values = self.values[column.name][:MOST]
             one: dict[str, Any] = {"name": column.name, "head": column.head, "closed": column.closed}
             if column.digits is None:
-                texts = [str(value) for value in values.tolist()]
+                one["below"] = column.below
+                texts = ["" if value is None else str(value) for value in values.tolist()]
                 one["values"] = texts
                 # Where text is shown, or written to a file, in another way than it is.
-                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := in_words(values[k])) != text}
+                show = item_text if column.below else in_words
+                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := show(values[k])) != text}
                 one["whole"] = {k: printable(texts[k]) for k in one["shown"]}
                 one["cells"] = {k: cell for k, text in enumerate(texts) if (cell := guarded(text)) != text}
             else:
@@ -156,6 +165,14 @@ class DataTable:
         ]
         return [list(row) for row in zip(*cells, strict=True)]
 
+    @property
+    def below(self) -> list[str]:
+        """What stands below the labels of the first rows, such as the texts of items, or nothing."""
+        for column in self.columns:
+            if column.below:
+                return list(map(item_text, self.values[column.name][:FIRST].tolist()))
+        return [""] * min(self.n_rows, FIRST)
+
 
 def in_words(value: Any) -> str:
     """A cell of text as it is shown.
@@ -166,6 +183,19 @@ def in_words(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     return short(value)
+
+
+def item_text(text: str | None) -> str:
+    """The text of an item as it is shown below its label: its beginning, in whole words; nothing where there is none.
+
+    >>> item_text("I felt fearful"), item_text(None), len(item_text("word " * 100))
+    ('I felt fearful', '', 156)
+    """
+    words = printable(text or "")
+    if len(words) <= LONGEST_BELOW:
+        return words
+    beginning = words[: LONGEST_BELOW - 1]
+    return f"{beginning.rpartition(' ')[0] or beginning} …"
 
 
 def cut_short(table: DataTable, file: str) -> list[Any]:
@@ -216,6 +246,18 @@ class ReportData:
     def heads(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns under heads in these words."""
         return tuple(replace(column, head=self.words.fill(column.head)) for column in columns)
+
+    def with_texts(self, columns: Columns) -> Columns:
+        """The columns, with the texts of the items where there are any."""
+        if not self.study.responses.item_texts:
+            return columns
+        return {**columns, "text": self.study.responses.texts_of(columns["item"])}
+
+    def label_and_text(self, item: Any) -> str:
+        """The label of an item, and its text where it has one."""
+        label = short(item, 40)
+        text = self.study.responses.item_texts.get(item)
+        return f"{label}: {item_text(text)}" if text else label
 
     @property
     def items(self) -> Calibration:

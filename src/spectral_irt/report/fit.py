@@ -14,7 +14,17 @@ from spectral_irt.inference.fit.checks import not_significant
 from spectral_irt.inference.results import EACH
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
-from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
+from spectral_irt.report.blocks import (
+    ITEM_TEXT,
+    Column,
+    DataTable,
+    ReportData,
+    Section,
+    Table,
+    Text,
+    cut_short,
+    picture,
+)
 from spectral_irt.tables import Columns
 from spectral_irt.text import NONE, count, number, p_value, short, within
 
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (
     Column("item", "Item"),
+    ITEM_TEXT,
     Column("grouping", "By"),
     Column("group", "Group"),
     Column("reference", "Against"),
@@ -47,7 +58,7 @@ PARTS = {
     "contrast_4": "Unexplained, fourth contrast",
     "contrast_5": "Unexplained, fifth contrast",
 }
-LOADINGS = (Column("item", "Item"), *(Column(f"contrast_{k}", f"Contrast {k}", 2) for k in range(1, 6)))
+LOADINGS = (Column("item", "Item"), ITEM_TEXT, *(Column(f"contrast_{k}", f"Contrast {k}", 2) for k in range(1, 6)))
 PAIRS = (
     Column("item_1", "Item"),
     Column("item_2", "and item"),
@@ -59,7 +70,7 @@ PAIRS = (
     Column("p_slopes", "p, given slopes", 4, p=True),
     Column("dependent", "Dependent"),
 )
-BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[1:7])
+BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[2:8])
 
 
 def fit(data: ReportData) -> Section:
@@ -171,9 +182,14 @@ def dimensions(data: ReportData) -> Section:
     dependent = int(pairs["dependent"].sum())
     shown = max(dependent, FEW_PAIRS)
     if dependent <= MANY_PAIRS:
-        blocks.append(_strongest_pairs(pairs, shown))
+        blocks.append(_strongest_pairs(data, pairs, shown))
     tables: list[Any] = [
-        DataTable("residual_loadings", "Loadings on residual contrasts", LOADINGS, data.tables["residual_loadings"])
+        DataTable(
+            "residual_loadings",
+            "Loadings on residual contrasts",
+            LOADINGS,
+            data.with_texts(data.tables["residual_loadings"]),
+        )
     ]
     tables += cut_short(
         DataTable("local_dependence", "Residual correlations of pairs of items", PAIRS, pairs, noun="pairs"),
@@ -218,12 +234,12 @@ def _residuals(shared: Mapping[str, Any]) -> Table:
     return Table("Residual correlations (Q3)", ("", "Value"), tuple(rows))
 
 
-def _strongest_pairs(pairs: Columns, most: int) -> Table:
+def _strongest_pairs(data: ReportData, pairs: Columns, most: int) -> Table:
     """The pairs that are dependent, or those that come next to it."""
     rows = []
     for k in range(min(most, len(pairs["n"]))):
         verdict = "yes" if pairs["dependent"][k] else "no"
-        names = (short(pairs["item_1"][k], 40), short(pairs["item_2"][k], 40))
+        names = (data.label_and_text(pairs["item_1"][k]), data.label_and_text(pairs["item_2"][k]))
         q3 = (number(float(pairs["q3"][k])), number(float(pairs["q3_above_mean"][k])))
         rows.append((*names, *q3, p_value(float(pairs["p_adjusted"][k])), verdict))
     head = ("Item", "and item", "Q3", "Q3 above the mean", "p-value, adjusted", "Dependent")
@@ -256,9 +272,8 @@ def differential(data: ReportData) -> Section:
                 f"Contrasts of {what} between groups in logits, the largest first; positive = harder for the group"
             )
             filters = ("class", "grouping", "group")
-            table = DataTable(
-                name, caption, columns, largest_first(data.tables[name]), filters=filters, noun="comparisons"
-            )
+            contrasts = data.with_texts(largest_first(data.tables[name]))
+            table = DataTable(name, caption, columns, contrasts, filters=filters, noun="comparisons")
             tables += cut_short(table, f"{name}.csv")
     return Section(tuple(blocks), tuple(tables))
 

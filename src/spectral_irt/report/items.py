@@ -18,12 +18,24 @@ from spectral_irt.inference.groups.dif import highest_class
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
 from spectral_irt.plots.distractors import distractor_sheet
-from spectral_irt.report.blocks import MOST, Column, DataTable, ReportData, Section, Table, Text, cut_short, picture
+from spectral_irt.report.blocks import (
+    ITEM_TEXT,
+    MOST,
+    Column,
+    DataTable,
+    ReportData,
+    Section,
+    Table,
+    Text,
+    cut_short,
+    picture,
+)
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, number, rounded, short
 
 COLUMNS: tuple[Column, ...] = (
     Column("item", "Item"),
+    ITEM_TEXT,
     Column("difficulty", "Difficulty", 3),
     Column("se", "s.e.", 3),
     Column("measure", "Measure", 1),

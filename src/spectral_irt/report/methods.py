@@ -289,8 +289,9 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     if "reverse" in options:
         options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
     after = ".largest_component()" if options.pop("largest_component", False) else ""
-    if "key" in options:
-        options["key"] = PurePath(str(options["key"])).name
+    for file in ("key", "item_texts"):
+        if file in options:
+            options[file] = PurePath(str(options[file])).name
     if said.get("people"):
         beside = said["people"]
         given = "".join(f", {name}={beside[name]!r}" for name in ("person", "sheet") if beside.get(name) is not None)

@@ -139,7 +139,8 @@
       list.append(whole);
     }
     for (const column of table.columns.slice(1)) {
-      list.append(make("dt", column.head), make("dd", cell(column, row) || "–"));
+      const text = column.below ? column.whole[row] ?? column.values[row] : cell(column, row);
+      list.append(make("dt", column.head), make("dd", text || "–"));
     }
     box.append(list);
     for (const more of details.tables ?? []) {
@@ -159,7 +160,8 @@
   for (const root of document.querySelectorAll("[data-table]")) {
     const name = root.dataset.table, table = tables[name];
     const open = table.columns.filter((column) => !column.closed), labels = table.columns[0];
-    const total = labels.values.length;
+    const below = table.columns.find((column) => column.below), total = labels.values.length;
+    const searched = labels.values.map((label, k) => `${label}${below ? `\n${below.values[k]}` : ""}`.toLowerCase());
     const find = (selector) => root.querySelector(selector);
     const [search, filter, size, body, said] = ["[type=search]", ".filter", ".size", "tbody", ".status"].map(find);
     const opened = new Set();
@@ -185,7 +187,7 @@
       rows = [];
       for (let k = 0; k < total; k++) {
         if (column && table.columns[column].values[k] !== value) continue;
-        if (wanted && !labels.values[k].toString().toLowerCase().includes(wanted)) continue;
+        if (wanted && !searched[k].includes(wanted)) continue;
         rows.push(k);
       }
       if (sorted) rows.sort(order(sorted, down));
@@ -227,6 +229,7 @@
           button.addEventListener("click", () => toggle(row, line, button));
           head.append(button);
         } else head.append(label);
+        if (below?.values[row]) head.append(make("bdi", cell(below, row), "below"));
         line.append(head);
         for (const column of open.slice(1)) {
           line.append(make("td", cell(column, row), column.digits === undefined ? "word" : ""));

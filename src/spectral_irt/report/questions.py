@@ -26,7 +26,7 @@ def questions(data: ReportData) -> Section:
     n_people = data.record["counts"]["persons"]
     if n_people < FEW:
         said += f" These are hints: with {count(n_people, 'person')}, a few answers more or less change them."
-    rows = tuple((short(look.item, 40), " ".join(sentences(look))) for look in looks)
+    rows = tuple((data.label_and_text(look.item), " ".join(sentences(look))) for look in looks)
     return Section((Text(said), Table("The most serious first", ("Question", "What to look at"), rows)))
 
 
