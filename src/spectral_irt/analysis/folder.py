@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
-OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
+OF_PEOPLE = ("scores", "forms", "unexpected", "guttman")  # written with persons
 OF_DIMENSIONS = ("dimensionality", "residual_loadings", "local_dependence")
 MORE = (
-    *("forms", "unexpected", "item_fit", "curves", "item_analysis", "distractors"),
+    *("forms", "unexpected", "guttman", "item_fit", "curves", "item_analysis", "distractors"),
     *OF_DIMENSIONS,
 )  # files that must be asked for
 OF_FIT = (

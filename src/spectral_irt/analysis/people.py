@@ -40,6 +40,7 @@ from spectral_irt.persons.residuals import (
     residual_columns,
     unexpected_columns,
 )
+from spectral_irt.persons.scalogram import MOST_CELLS, Scalogram, scalogram
 from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns, score_columns
 from spectral_irt.tables import Columns
 from spectral_irt.text import QUESTIONNAIRE, TEST, Words
@@ -378,6 +379,35 @@ class AnalysisOfPeople:
         """What goes to a file of unexpected answers."""
         return columns_of(self.unexpected_answers)
 
+    @tabled
+    def guttman(self, persons: Sequence[Any] | None = None) -> Columns:
+        """Guttman's scalogram as a table: persons from the highest ability down, items from the easiest on.
+
+        `person, score, ability, n_unexpected` (with `measure` where there is a scale of report), then a column for each
+        item with the responses in the codes of the data: `*` behind one whose standardized residual is beyond 2,
+        nothing where there is none.
+
+        Parameters
+        ----------
+        persons : sequence of labels, optional
+            Whose responses; by default everybody's, where these are at most 500,000 cells.
+        """
+        return self._guttman_columns(persons)
+
+    def _guttman_columns(self, persons: Sequence[Any] | None = None) -> Columns:
+        table = self._scalogram(persons)
+        about_persons = with_measures(table.person_columns(), "ability", self.calibration.scale)
+        return about_persons | table.item_columns(about_persons)
+
+    def _scalogram(self, persons: Sequence[Any] | None = None) -> Scalogram:
+        if self.facets:
+            raise OptionError(
+                "a scalogram has a row for each person and a column for each item, and these are ratings; "
+                "`study.unexpected_answers()` has the ratings that were least expected."
+            )
+        place = None if persons is None else people_at(self.responses, persons)
+        return scalogram(self.responses, self.calibration.thresholds, self.abilities().ability, place)
+
     @once
     def _booklets(self) -> Booklets:
         """The forms that people were given, with items that they skipped; see `data.booklets`."""
@@ -631,6 +661,8 @@ class AnalysisOfPeople:
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
         if parts.scores and every:
             tables["unexpected"] = self._unexpected()
+            if not self.facets and self.responses.n_persons * self.responses.n_items <= MOST_CELLS:
+                tables["guttman"] = self._guttman_columns()
         if parts.described:
             tables["groups"] = columns_of(self.group_means, parts.described)
         if parts.cuts:

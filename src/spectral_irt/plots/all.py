@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,14 @@ from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.inference.items.distractors import STRATA as CURVE
 from spectral_irt.plots.base import PROGRAM, Display, write_figure
+from spectral_irt.plots.category_means import CategoryMeans
 from spectral_irt.plots.curves import SHEET, CategoryCurves, ItemCurve, category_curves, curves, sheet_of
 from spectral_irt.plots.distractors import DistractorCurves, distractor_curves, distractor_sheet
 from spectral_irt.plots.fit import FitMap, ResidualCorrelations
+from spectral_irt.plots.guttman import ScalogramPlot
 from spectral_irt.plots.items import Agreement, ItemIntervals, RankIntervals
+from spectral_irt.plots.kidmap import KidMap
+from spectral_irt.plots.pathway import PathwayChart
 from spectral_irt.plots.people import ScoreDistribution, TestInformation
 from spectral_irt.plots.wright import WrightMap
 
@@ -88,6 +92,28 @@ class Plots:
     def fit(self) -> FitMap:
         """Infit against outfit of every item, and which items misfit."""
         return FitMap.of(self.study)
+
+    def pathway(self) -> PathwayChart:
+        """Infit against difficulty of every item, in bubbles as wide as its standard error."""
+        return PathwayChart.of(self.study)
+
+    def category_means(self) -> CategoryMeans:
+        """Mean ability of the persons in each category of every item, observed and expected."""
+        return CategoryMeans.of(self.study)
+
+    def kidmap(self, person: Any) -> KidMap:
+        """What one person passed and did not pass, on the scale; what was unexpected is marked."""
+        return KidMap.of(self.study, person)
+
+    def guttman(self, persons: Sequence[Any] | None = None) -> ScalogramPlot:
+        """Every response in a table of persons (highest on top) by items (easiest left); unexpected ones are marked.
+
+        Parameters
+        ----------
+        persons : sequence of labels, optional
+            Whose responses; by default everybody's, where these are not too many to be seen.
+        """
+        return ScalogramPlot.of(self.study, persons)
 
     def information(self) -> TestInformation:
         """Information and standard error of an ability over the scale."""

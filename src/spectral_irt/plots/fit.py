@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Mask
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
 from spectral_irt.inference.results import EXCESS
@@ -81,7 +81,7 @@ class FitMap(Display):
     def draw(self, ax: Axes) -> None:
         infit, outfit, misfit = (self.table[name] for name in ("infit", "outfit", "misfit"))
         fits = misfit == ""
-        ax.set(xscale="log", yscale="log", xlim=_limits(infit, fits), ylim=_limits(outfit, fits))
+        ax.set(xscale="log", yscale="log", xlim=mean_square_limits(infit, fits), ylim=mean_square_limits(outfit, fits))
         ax.axvspan(1 - MATERIAL, 1 + MATERIAL, color=PALE, alpha=0.6, linewidth=0, zorder=0)
         ax.axvline(1, color=INK, linewidth=0.8)
         ax.axhline(1, color=INK, linewidth=0.8)
@@ -94,7 +94,8 @@ class FitMap(Display):
                 ax.plot(
                     infit[chosen], outfit[chosen], mark, color=color, markersize=size, alpha=alpha, mew=0, label=name
                 )
-        _plain_ticks(ax)
+        plain_ticks(ax.xaxis, ax.get_xlim())
+        plain_ticks(ax.yaxis, ax.get_ylim())
         kind = "given the scores" if self.conditional else f"at estimated {self.words.traits}"
         which = "conditional " if self.conditional else ""
         dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", f"{which}infit", f"{which}outfit")
@@ -112,24 +113,27 @@ class FitMap(Display):
         note(ax, near, f"{count(beyond, 'item')} beyond the limits of the picture" if beyond else "")
 
 
-def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:
-    """All items that misfit, and all but a few of the others; 1 and its neighborhood in any case."""
+def mean_square_limits(values: Floats, fits: Mask) -> tuple[float, float]:
+    """Limits of an axis: all items that misfit, and all but a few of the others; 1 and its neighborhood in any case."""
     logs = np.log(values)
     low, high = np.quantile(logs, [OUTER / 2, 1 - OUTER / 2])
-    low, high = min(low, logs[~fits].min(initial=0)), max(high, logs[~fits].max(initial=0))
+    low = min(low, logs[~fits].min(initial=0))
+    high = max(high, logs[~fits].max(initial=0))
     least = np.log1p(NARROWEST)
     return float(np.exp(min(1.15 * low, -least))), float(np.exp(max(1.15 * high, least)))
 
 
-def _plain_ticks(ax: Axes) -> None:
+def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
     """Ratios written as numbers, not as powers of ten; after the last artist that sets ticks of its own."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-        near, far = (1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 5.0, 6.0, 7.0, 8.0, 9.0), (1.0, 2.0, 5.0)
-        axis.set_major_locator(LogLocator(subs=near if high / low < 5 else far, numticks=12))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    low, high = limits
+    multiples: tuple[float, ...] = (1.0, 2.0, 5.0)
+    if high / low < 5:
+        multiples = (1.0, 1.1, 1.2, 1.4, 1.6, 2.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+    axis.set_major_locator(LogLocator(subs=multiples, numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 CELLS = 30  # items whose pairs are all shown, each in a cell that can be seen and named

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 import spectral_irt as si
 from pictures import Picture
+from spectral_irt.plots.guttman import ScalogramPlot
 from spectral_irt.plots.labels import MISSING, apart, shown
 from spectral_irt.plots.wright import BETWEEN
 
@@ -27,14 +28,30 @@ DISPLAYS = {
     "against": lambda study: study.plot.against(study),
     "dependence": lambda study: study.plot.dependence(),
     "ranks": lambda study: study.plot.ranks(),
+    "pathway": lambda study: study.plot.pathway(),
+    "category_means": lambda study: study.plot.category_means(),
+    "kidmap": lambda study: study.plot.kidmap(study.responses.persons[3]),
+    "guttman": lambda study: study.plot.guttman(study.responses.persons[:25]),
 }
-OF_BOTH = ("wright", "items", "icc", "fit", "information", "scores")  # kinds of answers
+OF_BOTH = (
+    "wright",
+    "items",
+    "icc",
+    "fit",
+    "information",
+    "scores",
+    "pathway",
+    "category_means",
+    "kidmap",
+    "guttman",
+)  # kinds of answers
 ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name every one of twenty items
 
 
 def readable(display):
     seen = Picture(display.plot())
-    assert 0.02 < seen.ink < 0.6
+    most_ink = 0.9 if isinstance(display, ScalogramPlot) else 0.6  # of which every cell has a shade
+    assert 0.02 < seen.ink < most_ink
     assert not seen.overlaps()
     assert not seen.cut()
     return seen
