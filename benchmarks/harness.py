@@ -96,12 +96,19 @@ def show(title: str, rows: Iterable[Row], asked: argparse.Namespace | None = Non
         if sys.stderr.isatty():
             print(*(_cell(value) for value in row.values()), file=sys.stderr)
     print(f"\n{title}\n\n{table(found)}", flush=True)
-    if asked is not None and asked.save:
-        asked.tables[title] = [{name: _plain(value) for name, value in row.items()} for row in found]
-        words = [word for word in sys.argv[1:] if word not in ("--save", asked.save)]
-        kept = {"command": f"python benchmarks/{shlex.join([Path(sys.argv[0]).name, *words])}", "tables": asked.tables}
-        (RESULTS / f"{asked.save}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    if asked is not None:
+        save(title, found, asked)
     return found
+
+
+def save(title: str, rows: Iterable[Row], asked: argparse.Namespace) -> None:
+    """Keep the rows as JSON, if that was asked for. What a run may go on from is no part of its command."""
+    if not asked.save:
+        return
+    asked.tables[title] = [{name: _plain(value) for name, value in row.items()} for row in rows]
+    words = [word for word in sys.argv[1:] if word not in ("--save", asked.save, "--go-on")]
+    content = {"command": f"python benchmarks/{shlex.join([Path(sys.argv[0]).name, *words])}", "tables": asked.tables}
+    (RESULTS / f"{asked.save}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,12 +1,15 @@
 """Is `--memory` kept, and is no limit refused that would have done?
 
     python benchmarks/memory.py [--kinds right-wrong,ordered,ratings] [--sizes "0.4 M,1 M"] [--ample] [--scratch DIR]
+                                [--go-on] [--most 1800]
 
-For each kind of data and each size, a long Parquet file is drawn. Then the command `fit`, to all its tables, runs
+For each kind of data and each size, a long Parquet file is drawn, of another shape than those from which the constants
+of the reckoning (`engine/base.py`) come. Then the command `fit`, to all its tables, runs
 under 160MB, and again under what the refusal asks for until it is not refused: `limit` is the smallest that is let in
 (in steps of the three digits in which the program says it). `peak` is the most memory that the process had then and
 could not give back: anonymous pages in /proc/PID/smaps_rollup, without those that were given back already (LazyFree),
-looked at every 10 ms. `--ample`: the same under 8GB.
+looked at every 10 ms. `--ample`: the same under 8GB. With `--save`, rows are kept as they come, and `--go-on` leaves
+out those that are there already. A command that takes more than `--most` CPU seconds is ended: it has no peak.
 
 A limit is kept where peak / limit is at most 1. It is not too careful where that is at least 2/3: any limit above 1.5
 times the peak is let in.
@@ -14,7 +17,9 @@ times the peak is let in.
 
 from __future__ import annotations
 
+import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +39,7 @@ AMPLE = "8GB"
 ASKED = re.compile(r"need at\s+least ([\d.]+ [kMG]?B)")
 SAMPLE = 0.01  # seconds between two looks at the process
 CATEGORIES = 5
+TITLE = "Memory: the limit and the peak"
 
 
 class Shape(NamedTuple):
@@ -47,29 +53,28 @@ class Shape(NamedTuple):
 
 SHAPES: dict[str, dict[str, Shape]] = {
     "right-wrong": {
-        "0.4 M": Shape(4_000, 100, 100),
-        "1 M": Shape(20_000, 1_000, 50),
-        "2 M": Shape(40_000, 2_000, 50),
-        "5 M": Shape(100_000, 5_000, 50),
-        "6 M": Shape(60_000, 2_000, 100),
-        "10 M": Shape(200_000, 500, 50),
-        "20 M": Shape(165_000, 13_169, 121),
+        "0.4 M": Shape(8_000, 50, 50),
+        "1 M": Shape(25_000, 400, 40),
+        "2 M": Shape(25_000, 3_000, 80),
+        "5 M": Shape(50_000, 1_000, 100),
+        "10 M": Shape(125_000, 1_500, 80),
+        "20 M": Shape(250_000, 8_000, 80),
     },
     "ordered": {
-        "0.4 M": Shape(10_000, 40, 40),
-        "1 M": Shape(50_000, 20, 20),
-        "2 M": Shape(40_000, 200, 50),
-        "5 M": Shape(250_000, 100, 20),
-        "10 M": Shape(100_000, 500, 100),
-        "20 M": Shape(400_000, 300, 50),
+        "0.4 M": Shape(20_000, 20, 20),
+        "1 M": Shape(25_000, 100, 40),
+        "2 M": Shape(100_000, 20, 20),
+        "5 M": Shape(50_000, 400, 100),
+        "10 M": Shape(500_000, 40, 20),
+        "20 M": Shape(200_000, 600, 100),
     },
     "ratings": {
-        "0.4 M": Shape(40_000, 5, 5, 300),
-        "1 M": Shape(100_000, 5, 5, 500),
-        "2 M": Shape(200_000, 5, 5, 1_000),
-        "5 M": Shape(500_000, 5, 5, 1_000),
-        "10 M": Shape(500_000, 10, 10, 2_000),
-        "20 M": Shape(1_000_000, 10, 10, 5_000),
+        "0.4 M": Shape(20_000, 10, 10, 200),
+        "1 M": Shape(125_000, 4, 4, 400),
+        "2 M": Shape(100_000, 10, 10, 800),
+        "5 M": Shape(625_000, 4, 4, 1_500),
+        "10 M": Shape(1_000_000, 5, 5, 3_000),
+        "20 M": Shape(800_000, 12, 12, 4_000),
     },
 }
 SIZES = tuple(dict.fromkeys(size for shapes in SHAPES.values() for size in shapes))
@@ -130,6 +135,7 @@ class Run(NamedTuple):
     complaint: str
     peak: int
     seconds: float
+    cpu: float
 
 
 def unreturnable(pid: int) -> int:
@@ -145,58 +151,98 @@ def unreturnable(pid: int) -> int:
     return 1024 * kept
 
 
-def run(command: list[str]) -> Run:
+def run(command: list[str], most: int) -> Run:
+    """The command, at most so many CPU seconds of it."""
     peak = 0
     begin = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    def cap() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=cap)
         while process.poll() is None:
             peak = max(peak, unreturnable(process.pid))
             time.sleep(SAMPLE)
         errors.seek(0)
-        return Run(process.returncode, errors.read(), peak, time.perf_counter() - begin)
+        complaint = errors.read()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(process.returncode, complaint, peak, time.perf_counter() - begin, cpu)
 
 
-def measure(kind: str, size: str, folder: Path, *, ample: bool) -> harness.Row:
+def in_megabytes(limit: str) -> float:
+    """Such as 600MB."""
+    number = float(limit.rstrip("kMGB"))
+    unit = limit.lstrip("0123456789.")
+    return number * {"kB": 1e-3, "MB": 1, "GB": 1e3}[unit]
+
+
+def smallest_limit(command: list[str], most: int) -> tuple[str, Run]:
+    """The smallest limit that is let in, and what happened under it."""
+    limit = FIRST
+    while True:
+        result = run([*command, "--memory", limit], most)
+        if result.code != 2:
+            return limit, result
+        asked = ASKED.search(" ".join(result.complaint.split()))
+        if asked is None or asked[1].replace(" ", "") == limit:
+            raise SystemExit(f"{limit}: {result.complaint}")
+        limit = asked[1].replace(" ", "")
+
+
+def measure(kind: str, size: str, folder: Path, *, ample: bool, most: int) -> harness.Row:
     shape = SHAPES[kind][size]
     path = folder / "answers.parquet"
     n_answers = write(path, shape, 2 if kind == "right-wrong" else CATEGORIES)
     command = [sys.executable, "-m", "spectral_irt", "fit", str(path), "-q", "-o", str(folder / "out")]
     command += ["--spill", str(folder), *(["--facet", "rater"] if shape.raters else [])]
-    limit = FIRST
-    while (found := run([*command, "--memory", limit])).code == 2:
-        asked = ASKED.search(" ".join(found.complaint.split()))
-        if asked is None or asked[1].replace(" ", "") == limit:
-            raise SystemExit(f"{kind}, {size}, {limit}: {found.complaint}")
-        limit = asked[1].replace(" ", "")
-    if found.code:
-        raise SystemExit(f"{kind}, {size}, {limit}: {found.complaint}")
-    number, unit = float(limit.rstrip("kMGB")), limit.lstrip("0123456789.")
-    megabytes = number * {"kB": 1e-3, "MB": 1, "GB": 1e3}[unit]
+    limit, result = smallest_limit(command, most)
+    if result.code > 0:
+        raise SystemExit(f"{kind}, {size}, {limit}: {result.complaint}")
+    ended = result.code == 0
     row: harness.Row = {
         "kind": kind,
+        "size": size,
         "responses": n_answers,
         "persons": shape.persons,
         "items": shape.items,
         "raters": shape.raters,
-        "limit MB": megabytes,
-        "peak MB": found.peak / 1e6,
-        "peak / limit": found.peak / 1e6 / megabytes,
-        "s": found.seconds,
+        "limit MB": in_megabytes(limit),
+        "peak MB": result.peak / 1e6 if ended else np.nan,
+        "peak / limit": result.peak / 1e6 / in_megabytes(limit) if ended else np.nan,
+        "CPU s": result.cpu,
+        "s": result.seconds,
     }
     if ample:
-        free = run([*command, "--memory", AMPLE])
+        free = run([*command, "--memory", AMPLE], most)
         row |= {"peak MB, 8GB": free.peak / 1e6, "s, 8GB": free.seconds}
     return row
 
 
+def saved_rows(name: str) -> list[harness.Row]:
+    """Those of docs/results/NAME.json, if there is such a file."""
+    path = harness.RESULTS / f"{name}.json"
+    if not path.exists():
+        return []
+    return list(json.loads(path.read_text())["tables"][TITLE])
+
+
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, kinds=tuple(SHAPES), sizes=SIZES, ample=False, scratch="/var/tmp")
+    asked = harness.arguments(
+        __doc__, kinds=tuple(SHAPES), sizes=SIZES, ample=False, scratch="/var/tmp", go_on=False, most=1800
+    )
     rows = []
+    if asked.go_on:
+        rows = saved_rows(asked.save)
+    there = {(row["kind"], row["size"]) for row in rows}
     for kind in asked.kinds:
         for size in asked.sizes:
-            if size in SHAPES[kind]:
+            if size in SHAPES[kind] and (kind, size) not in there:
                 with tempfile.TemporaryDirectory(prefix="memory-", dir=asked.scratch) as folder:
-                    rows.append(measure(kind, size, Path(folder), ample=asked.ample))
-                    print(*rows[-1].values(), file=sys.stderr, flush=True)
-    harness.show("Memory: the limit and the peak", rows, asked)
+                    rows.append(measure(kind, size, Path(folder), ample=asked.ample, most=asked.most))
+                print(*rows[-1].values(), file=sys.stderr, flush=True)
+                harness.save(TITLE, rows, asked)
+    rows.sort(key=lambda row: (tuple(SHAPES).index(row["kind"]), SIZES.index(row["size"])))
+    harness.show(TITLE, rows, asked)
