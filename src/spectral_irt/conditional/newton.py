@@ -262,21 +262,16 @@ def _aim(current: PenalizedPoint, likelihood: Likelihood) -> Aim:
     """The Newton step from here, with the prior's precisions taken where the step leads."""
     tol = SOLVED if likelihood.fine or current.point.layout.binary else ROUGHLY_SOLVED
     pull = current.pull()
+    step = current.solve(pull, tol)
     if current.evaluations >= RENEWING_EVALUATIONS or not current.renews_prior:
-        step = current.solve(pull, tol)
         return Aim(current, step, float(pull @ step))
-    # Of many responses a rough step says well enough which precisions it speaks for, and the next goes on from it.
-    renewal_tol = tol if likelihood.fine else ROUGHLY_SOLVED
-    step = current.solve(pull, renewal_tol)
     for _ in range(RENEWALS - 1):
         renewal = _renewed_prior(current, current.eta + current.limited(step), likelihood)
         if renewal is None or renewal.change < STEADY_PRIOR:
             break
         current = renewal.current
         pull = current.pull()
-        step = current.solve(pull, renewal_tol, start=None if likelihood.fine else step)
-    if renewal_tol > tol:
-        step = current.solve(pull, tol, start=step)
+        step = current.solve(pull, tol, start=None if likelihood.fine else step)
     return Aim(current, step, float(pull @ step))
 
 

@@ -38,7 +38,7 @@ from spectral_irt.conditional.errors import (
     standard_errors,
 )
 from spectral_irt.conditional.exact_likelihood import information_at
-from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.likelihood import QUICK_ANSWERS, Likelihood
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses
@@ -151,8 +151,9 @@ def spectral_fit(
     if each is None and known is None and plan.kind == "none" and rest.n_items <= QUICK_ITEMS:
         shared = rest.shared if se in ("auto", "dense", "information", "none") else None
         se = "dense" if shared is not None and se == "auto" else se
-    start, alpha, solved = solve_chain(fit, shared, **solving)
-    prior, parts, plan = make_prior(fit, start, alpha)
+    chain = solve_chain(fit, shared, **solving)
+    start = chain.thresholds
+    prior, parts, plan = make_prior(fit, chain)
     likelihood = Likelihood(rest, start, weights=each, shared=shared)
     fixed = None if known is None else known.fixed[mask]
     problem = Newton(likelihood, prior=prior, fixed=fixed, parts=parts[rest.thresholds.item])
@@ -162,7 +163,7 @@ def spectral_fit(
         without = thresholds_without_prior(found, likelihood, rest, fit.tied)
         plan = describe_prior(plan, found, rest, without, parts[rest.thresholds.item] > 0)
     made = estimate(
-        fit, plan, solved, found, likelihood, parts, equal_means=assume_equal_means, se=se, seed=seed, tell=tell
+        fit, plan, chain.solved, found, likelihood, parts, equal_means=assume_equal_means, se=se, seed=seed, tell=tell
     )
     if without is None:
         return made
@@ -184,6 +185,16 @@ class Solved(NamedTuple):
     passes: int
     solver: str
     contraction: float
+
+
+class Start(NamedTuple):
+    """Where Newton's steps start: the thresholds, the precision of the chain's prior, which acts on every item, and of
+    the prior in the steps, as far as that is known; and how the chain was solved."""
+
+    thresholds: Floats
+    chain_precision: float
+    precision: float
+    solved: Solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +235,8 @@ def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, l
     return responses if kept.all() else responses.take_items(kept), kept, findings
 
 
-def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> tuple[Floats, float, Solved]:
-    """The chain's thresholds, the precision of its prior, and how it was solved: not at all where all are anchored.
+def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> Start:
+    """The chain's thresholds and how it was solved: not at all where all are anchored.
 
     Beside anchors they have their mean in each part of the data, and these are where they are.
     Where there is a prior, the chain has its simple one, around the mean of all. It pulls on every item: those with
@@ -235,7 +246,7 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     """
     rest, plan, known = fit.rest, fit.plan, fit.known
     if known is not None and known.fixed[fit.mask].all():
-        return known.value[fit.mask], plan.alpha, Solved(0, "none", 0.0)
+        return Start(known.value[fit.mask], plan.alpha, plan.alpha, Solved(0, "none", 0.0))
     binary = rest.thresholds.binary
     needed = plan.kind != "none" or (known is not None and not fit.design.connected)
     tie = replace(plan, kind="virtual item", alpha=plan.alpha or 1.0) if needed else plan
@@ -248,19 +259,26 @@ def solve_chain(fit: TakingPart, shared: SharedSets | None, **solving: Any) -> t
     rounds = Rounds(rest, weighting, tie, fit.information, **solving)
     found = rounds.solve()
     beta, alpha = rounds.beta, rounds.plan.alpha
+    precision = alpha
     if binary and tie.estimated:
         # Flow out of an item; what flows in is more by the prior's pull, and the information is between the two.
         told = np.maximum(rounds.information() + alpha * beta / 2, 0.0)
         fade = fading(fit.information, fit.tied, alpha)
-        left = fade * precision_of_some(beta, told, alpha, fade)  # of the pull on each
+        of_some = precision_of_some(beta, told, alpha, fade)
+        left = fade * of_some  # of the pull on each
         move = np.divide((alpha - left) * beta, told + left, out=np.zeros(len(beta)), where=told + left > 0)
         beta = beta + np.clip(move, -FARTHEST, FARTHEST)
+        if rest.n_responses > QUICK_ANSWERS:
+            precision = of_some  # each precision that is tried costs passes over the responses
     if known is not None:
         beta = known.around(beta, fit.mask, fit.design.component)
-    return beta, alpha if binary else plan.alpha, Solved(rounds.passes, found.method + NEWTON, found.contraction)
+    solved = Solved(rounds.passes, found.method + NEWTON, found.contraction)
+    if not binary:
+        return Start(beta, plan.alpha, plan.alpha, solved)
+    return Start(beta, alpha, precision, solved)
 
 
-def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | None, Ints, Regularization]:
+def make_prior(fit: TakingPart, chain: Start) -> tuple[Prior | None, Ints, Regularization]:
     """The prior, which items are linked (part 0 has the scale), and the plan: without a prior where none counts."""
     rest, plan, layout, tied = fit.rest, fit.plan, fit.rest.thresholds, fit.tied
     parts = np.zeros(rest.n_items, dtype=np.int64)
@@ -270,9 +288,9 @@ def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | No
     tied = tied | fixed
     location, offsets = np.ones(rest.n_items), np.zeros(0) if layout.binary else np.ones(layout.n_entries)
     if plan.estimated and layout.binary:
-        location = fading(fit.information, tied, alpha)
+        location = fading(fit.information, tied, chain.chain_precision)
     elif plan.estimated:
-        location, offsets = fading_of_both(layout, fit.information, tied, start)
+        location, offsets = fading_of_both(layout, fit.information, tied, chain.thresholds)
     on_scale = layout.sum(tied.astype(float)) > 0
     held = layout.sum((~fixed).astype(float)) == 0
     near = None
@@ -282,10 +300,10 @@ def make_prior(fit: TakingPart, start: Floats, alpha: float) -> tuple[Prior | No
             parts = linked_items(rest)[0]  # renumbered: 0 is the one of the items that give the scale
             first = int(np.bincount(parts[on_scale]).argmax())
             parts = np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
-        near = LocationPrior(neighbors, alpha, location)
+        near = LocationPrior(neighbors, chain.precision, location)
     if near is None and not offsets[~fixed[: len(offsets)]].any():
         return None, parts, enough_is_known(fit.information, "item" if layout.binary else "threshold")
-    return Prior(layout, near, 0.0 if layout.binary else alpha, offsets, plan.estimated), parts, plan
+    return Prior(layout, near, 0.0 if layout.binary else chain.precision, offsets, plan.estimated), parts, plan
 
 
 def thresholds_without_prior(found: PenalizedPoint, likelihood: Likelihood, rest: Responses, tied: Mask) -> Floats:
