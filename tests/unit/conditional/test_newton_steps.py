@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from spectral_irt import simulate
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.conditional import newton as newton_room
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import Aim, Newton, _Steps
@@ -176,3 +177,22 @@ def test_fixed_and_floating_parts_end_at_the_maximum_of_the_likelihood():
     for item in range(5):
         expected = np.zeros((2, 2)) if item == 2 else np.linalg.inv(information[item])
         np.testing.assert_allclose(blocks[item], expected, rtol=1e-6)
+
+
+def test_of_many_responses_the_prior_starts_with_the_precision_that_it_ends_with(monkeypatch):
+    """A precision that is off is renewed, which costs passes over the responses: here it never is, and one linear
+    system is solved in each evaluation."""
+    changes = []
+    renewed = newton_room._renewed_prior
+
+    def watched(*given):
+        renewal = renewed(*given)
+        changes.append(renewal.change)
+        return renewal
+
+    monkeypatch.setattr(newton_room, "_renewed_prior", watched)
+    data = simulate.rasch(3_000, 1_000, design="popularity", n_responses=120_000, seed=3).responses
+    fit = SpectralRasch().fit(data)
+    assert fit.regularization_.items > 0
+    assert changes
+    assert max(changes) < newton_room.STEADY_PRIOR
