@@ -63,10 +63,10 @@ class Scalogram:
         return columns
 
     def cells(self, item: int) -> NDArray[np.object_]:
-        """The responses to one item as texts in the codes of the data, the unexpected ones marked; "" is none."""
+        """The responses to one item as texts in the codes of the data, the unexpected ones marked; None where there is none."""
         codes = [f"{code:g}" for code in self.codes[item].tolist()]
         # Of each category its code, then its code with the mark, then nothing.
-        texts = np.array([*codes, *(code + MARK for code in codes), ""], dtype=object)
+        texts = np.array([*codes, *(code + MARK for code in codes), None], dtype=object)
         answered = np.isfinite(self.category[:, item])
         category = np.where(answered, self.category[:, item], 0).astype(np.int64)
         marked = category + len(codes) * self.unexpected[:, item]
