@@ -63,7 +63,7 @@ class Scalogram:
         return columns
 
     def cells(self, item: int) -> NDArray[np.object_]:
-        """The responses to one item as texts in the codes of the data, the unexpected ones marked; None where there is none."""
+        """The responses to one item as texts in the codes of the data, unexpected ones marked; None: no response."""
         codes = [f"{code:g}" for code in self.codes[item].tolist()]
         # Of each category its code, then its code with the mark, then nothing.
         texts = np.array([*codes, *(code + MARK for code in codes), None], dtype=object)
