@@ -51,7 +51,60 @@ _OPTION = re.compile(
     rf"(?<!\w)(?:{_QUOTED})(?!\w)"  # a label or a value: left as it is
     rf"|`(?P<name>[a-z_]+)(?:(?P<is>=)(?P<values>{_VALUE}(?: or {_VALUE})*)?)?`"
     rf"|`(?P<other>{'|'.join(map(re.escape, _OTHERWISE))})`"
+    rf"|`study\.(?P<move>[a-z_]+)\((?P<arguments>(?:{_VALUE}(?:, )?)*)\)`"
 )
+
+# Methods of an analysis that a remedy names: what stands for them on the command line, and on a page that is read
+# without the program; {0} and {1} are the arguments.
+_MOVES = {
+    "split": ("--split {0}:{1}", "splitting {0!r} by {1}"),
+    "join": ("--join {0}+{1}", "joining {0!r} and {1!r}"),
+    "drop": ("--drop {0}", "dropping {0!r}"),
+    "drop_persons": ("--drop-persons {0}", "dropping persons with {0}"),
+    "tailor": ("--tailor {0}", "tailoring at {0}"),
+    "distractors": ("distractors.csv (with --all)", "the table of options"),
+}
+# Options in words, for such a page; {0} is the value. Others are said as on the command line.
+_IN_WORDS = {
+    "responses.largest_component()": "the largest linked group of items alone",
+    "fit": "so",
+    "exact_case": "so",
+    "orient": "so",
+    "missing": "so",
+    "design": "so",
+    "key": "an answer key",
+    "correct": "the right answers",
+    "threshold": "a threshold",
+    "recode": "an order of the categories",
+    "reverse": "{0}",
+    "items": "{0}",
+    "encoding": "{0}",
+    "group": "{0}",
+    "groups": "the populations",
+    "ignore": "which columns are no items",
+    "free": "{0}",
+    "unused": "unused categories kept",
+    "regularization": "the usual prior",
+    "max_iter": "the number of steps",
+    "se": "dense standard errors",
+    "assume_equal_means": "an assumption",
+    "SpectralRasch": "the spectral method",
+    "ConditionalRasch": "conditional maximum likelihood",
+    "VariationalRasch": "variational Bayes",
+    "PairwiseRasch": "pairwise likelihood",
+    "SpectralPartialCredit": "the partial credit model",
+    "SpectralRatingScale": "the rating scale model",
+    "ConditionalRatingScale": "conditional maximum likelihood for rating scales",
+}
+# Files whose tables a page has itself.
+_TABLES_OF_PAGE = {
+    "items.csv": "the table of items",
+    "scores.csv": "the table of scores",
+    "dif_thresholds.csv": "the appendix",
+}
+_FILE = re.compile(rf"(?<=\s)(?:{'|'.join(map(re.escape, _TABLES_OF_PAGE))})(?![\w:])")
+_START = re.compile(r"(?:^|[.:] )$")  # of a sentence
+_ASIDE = re.compile(r" \((`[a-z_]+=`)\)")  # an option and nothing else in parentheses: words have said it
 
 
 def for_shell(text: str) -> str:
@@ -61,14 +114,60 @@ def for_shell(text: str) -> str:
     "say --duplicates first or last, --ignore a --ignore 'b c', --items or --skip none."
     >>> for_shell("the item '`nu`' is not `nu=1`; `omitted='wrong'`")
     "the item '`nu`' is not --set nu=1; --blanks omitted=wrong"
+    >>> for_shell("`study.split('q 7', 'sex')` makes two of it; `study.distractors()` has all.")
+    "--split 'q 7:sex' makes two of it; distractors.csv (with --all) has all."
     >>> for_shell("`key_sheet='Key A'` or `key_sheet`")
     "--key FILE#'Key A' or --key FILE#SHEET"
     """
     return _OPTION.sub(_flag, text) if "`" in text else text
 
 
+def for_page(text: str) -> str:
+    """The text as a page has it that is read without the program: options and calls in backticks become words.
+
+    >>> for_page("`study.split('q7', 'sex')` makes two of it. Join categories (`recode=`), or say `exact_case=True`.")
+    "Splitting 'q7' by sex makes two of it. Join categories, or say so."
+    """
+
+    def phrase(found: re.Match[str]) -> str:
+        name, values = found["name"] or found["other"], found["values"]
+        if found["move"]:
+            words = _move(found, in_shell=False)
+        elif name is None or name.removesuffix("=") not in _IN_WORDS:
+            return _flag(found)
+        else:
+            words = _IN_WORDS[name.removesuffix("=")].format(_labels(values))
+        at_start = bool(_START.search(text[: found.start()]))
+        return words[:1].upper() + words[1:] if at_start else words
+
+    text = _FILE.sub(lambda found: _TABLES_OF_PAGE[found[0]], text)
+    return _OPTION.sub(phrase, _ASIDE.sub("", text)) if "`" in text else text
+
+
+def _labels(values: str | None) -> str:
+    """The value of an option as labels: 'q1', or several with commas."""
+    if not values:
+        return ""
+    given = literal_eval(values) if values[0] in f"{QUOTES}[" else values
+    return ", ".join(map(repr, given)) if isinstance(given, list) else repr(given)
+
+
+def _move(found: re.Match[str], *, in_shell: bool) -> str:
+    """A call of a method of an analysis as an option, or in words."""
+    forms = _MOVES.get(found["move"])
+    if forms is None:
+        return found[0]
+    arguments = literal_eval(f"[{found['arguments']}]")
+    if not in_shell:
+        return forms[1].format(*arguments)
+    flag, _, value = forms[0].partition(" ")
+    return f"{flag} {_typed(value.format(*arguments))}" if arguments else forms[0]
+
+
 def _flag(found: re.Match[str]) -> str:
     name, values = found["name"], found["values"]
+    if found["move"]:
+        return _move(found, in_shell=True)
     if not name and not found["other"]:
         return found[0]
     plain = found[0].strip("`")

@@ -9,8 +9,9 @@ import pytest
 
 from source import MODULES, named, nodes
 from spectral_irt import errors
+from spectral_irt.analysis import Analysis
 from spectral_irt.cli.main import COMMANDS, program
-from spectral_irt.errors import ConvergenceWarning, OutputError, for_shell
+from spectral_irt.errors import _MOVES, ConvergenceWarning, OutputError, for_page, for_shell
 from spectral_irt.text import listed
 
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
@@ -103,3 +104,27 @@ def test_messages_name_options_as_options(flags):
     plain = re.compile(rf"(?<![\w.`(])(?:{names})=|^(?:{names}) is $|(?<!`)\b(?:max_iter|nu_rule)\b")
     bad = [f"{where}: {text}" for path in MODULES for where, text in messages(path) if plain.search(text)]
     assert not bad, "\n".join(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_shell", "on_page"),
+    [
+        ("`study.join('a', 'b c')` does so.", "--join 'a+b c' does so.", "Joining 'a' and 'b c' does so."),
+        ("See: `study.drop('q1')`.", "See: --drop q1.", "See: Dropping 'q1'."),
+        ("Try `study.tailor(0.25)` now.", "Try --tailor 0.25 now.", "Try tailoring at 0.25 now."),
+        ("Turn them: `reverse='q1,q2'`.", "Turn them: --reverse q1,q2.", "Turn them: 'q1,q2'."),
+        ("Read items.csv.", "Read items.csv.", "Read the table of items."),
+        ("a file 'my_items.csv' is none", "a file 'my_items.csv' is none", "a file 'my_items.csv' is none"),
+        ("`study.nothing()` stays", "`study.nothing()` stays", "`study.nothing()` stays"),
+        ("the item '`study.drop('", "the item '`study.drop('", "the item '`study.drop('"),
+        ("With `nu=1`.", "With --set nu=1.", "With --set nu=1."),  # what has no words
+    ],
+)
+def test_options_and_calls_as_those_know_them_who_read(text, in_shell, on_page):
+    assert for_shell(text) == in_shell
+    assert for_page(text) == on_page
+
+
+def test_methods_that_remedies_name_are_there():
+    for name in _MOVES:
+        assert callable(getattr(Analysis, name))

@@ -9,7 +9,7 @@ import json
 import os
 import platform
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -390,13 +390,14 @@ def persons_record(
     }
 
 
-def finding_record(finding: Finding) -> dict[str, Any]:
-    """A finding as data; a long list of items is cut, and `n_items` tells how many there are."""
+def finding_record(finding: Finding, worded: Callable[[str], str] = for_shell) -> dict[str, Any]:
+    """A finding as data; a long list of items is cut, and `n_items` tells how many there are. `worded` says options as
+    those know them who read it."""
     return {
         "code": finding.code,
         "severity": finding.severity,
-        "sentence": for_shell(finding.sentence),
-        "remedy": for_shell(finding.remedy),
+        "sentence": worded(finding.sentence),
+        "remedy": worded(finding.remedy),
         "n_items": len(finding.items),
         "items": list(finding.items[:NAMED_ITEMS]),
     }

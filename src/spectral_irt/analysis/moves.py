@@ -413,19 +413,19 @@ def asked_by(move: Move, findings: Sequence[Finding]) -> str:
 
 
 def pointing_at_move(finding: Finding, column: str = "") -> Finding:
-    """The finding with the option that does what its remedy says, where that is a move; DIF is by a column."""
+    """The finding with the call that does what its remedy says, where that is a move; DIF is by a column."""
     option = ""
     if finding.code == "differential_items" and column and finding.items:
-        text = f"{text_of(finding.items[0])}:{column}"
-        option = f"`split={text!r}` makes one item for each group of it."
+        option = f"`study.split({text_of(finding.items[0])!r}, {column!r})` makes one item for each group of it."
     elif finding.code == "dependent_items" and finding.severity != "note" and len(finding.items) == 2:
-        option = f"`join={joined_name(finding.items)!r}` does so."
+        first, second = map(text_of, finding.items)
+        option = f"`study.join({first!r}, {second!r})` does so."
     elif finding.code == "misfitting_items" and finding.items:
-        option = f"`drop={text_of(finding.items[0])!r}` leaves one out."
+        option = f"`study.drop({text_of(finding.items[0])!r})` leaves one out."
     elif finding.code == "erratic_people" and finding.severity != "note":
-        option = f"`drop_persons={MISFIT!r}` leaves them out, to see what changes."
+        option = f"`study.drop_persons({MISFIT!r})` shows what changes without them."
     elif finding.code == "guessing":
-        option = "`tailor=0.25` leaves out responses that are likely guesses, and compares."
+        option = "`study.tailor(0.25)` leaves out responses that are likely guesses, and compares."
     return replace(finding, remedy=f"{finding.remedy} {option}") if option else finding
 
 

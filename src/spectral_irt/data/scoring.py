@@ -434,8 +434,8 @@ def _mostly_blank(items: list[Any]) -> Finding:
     blank = f"{count_are(len(items), 'item')} blank for more than half of the people"
     sentence = f"{blank}, and that counts as wrong: {listed(items)}."
     remedy = (
-        "If these items were not on everybody's form, name the column of the forms with `form=`, say what stands for "
-        'that with `not_presented=`, "" for the empty cell, or give a file for each form.'
+        "If these items were not on everybody's form, name the column of the forms (`form=`), say what stands for "
+        'that (`not_presented=`; "" is the empty cell), or give a file for each form.'
     )
     return Finding("mostly_blank_items", "warning", sentence, remedy, tuple(items))
 

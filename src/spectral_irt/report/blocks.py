@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectral_irt.analysis.folder import finding_record
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.labels import positions
+from spectral_irt.errors import for_page
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.style import load_matplotlib
 from spectral_irt.tables import Columns, guarded, plain
@@ -231,7 +233,9 @@ class ReportData:
         cls, study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
     ) -> ReportData:
         """Of an analysis; `record` is its record where more is known about the files."""
-        return cls(study, parts, plain(record or study.record(parts)), study.tables(parts), list_persons)
+        of_page = {**plain(record or study.record(parts))}
+        of_page["findings"] = [plain(finding_record(finding, for_page)) for finding in study.findings(parts)]
+        return cls(study, parts, of_page, study.tables(parts), list_persons)
 
     @property
     def scale(self) -> Scale:

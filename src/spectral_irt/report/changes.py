@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectral_irt.analysis.moves import Move
-from spectral_irt.errors import for_shell
+from spectral_irt.errors import for_page
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
 from spectral_irt.text import count, printable
 
@@ -30,7 +30,7 @@ def changes(data: ReportData) -> Section:
         (
             Text(first),
             Table("Ledger of changes", ("", "Change", "Asked for by", "Before and after"), rows),
-            *(Text(for_shell(str(finding))) for finding in data.study.ledger_findings),
+            *(Text(for_page(str(finding))) for finding in data.study.ledger_findings),
             Lines((again,), "The same as options", program=True),
         )
     )

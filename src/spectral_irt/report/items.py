@@ -13,7 +13,7 @@ from spectral_irt.analysis.cache import columns_of
 from spectral_irt.calibration import MOVED, Calibration
 from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import positions
-from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.errors import OptionError, for_page
 from spectral_irt.inference.groups.dif import highest_class
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
@@ -342,7 +342,7 @@ def curves(data: ReportData) -> Section:
         try:
             blocks += [picture(draw(data.study), f"Small curves of items. {text}"), Text(text)]
         except OptionError as error:
-            blocks.append(Text(for_shell(str(error))))
+            blocks.append(Text(for_page(str(error))))
     return Section(tuple(blocks))
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.errors import OptionError, for_page
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
 from spectral_irt.report.changes import changes
@@ -105,7 +105,7 @@ def sections_of(data: ReportData) -> list[Section]:
             found = section(data)
             shown.append(replace(found, name=name, title=found.title or data.words.fill(title)))
         except OptionError as error:
-            missing.append(f"{data.words.fill(title)}: {for_shell(str(error))}")
+            missing.append(f"{data.words.fill(title)}: {for_page(str(error))}")
     shown.append(Section((Lines(tuple(missing)),) if missing else (), (), "Not in this report", "missing"))
     appendix = tuple(block for one in shown for block in one.appendix)
     return [one for one in (*shown, Section(appendix, (), "Appendix: long tables", "appendix")) if one.content]

@@ -189,7 +189,7 @@ def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple
         parts.append(f"{listed([label])}: {_compared(columns, row, right)}")
     one = len(parts) == 1
     what = "The key of 1 item is probably wrong" if one else f"The keys of {len(parts):,} items are probably wrong"
-    remedy = "Check the key, correct it and calibrate again; distractors.csv (with --all) has every option."
+    remedy = "Check the key, correct it and calibrate again; `study.distractors()` has every option."
     return (Finding("wrong_key", "warning", f"{what}. {first_few(parts, ' items')}.", remedy, tuple(labels)),)
 
 
