@@ -42,7 +42,7 @@ _OTHERWISE = {
 # Sheets of workbooks, which stand after the name of the file.
 _SHEETS = {"key_sheet": "--key", "group_sheet": "--group-file", "item_texts_sheet": "--item-texts"}
 _RENAMED = {"weighting": "chain-weights", "weights": "survey-weight", "facets": "facet", "round_fractions": "round"}
-_RENAMED |= {"format": "layout", "orient": "layout"}
+_RENAMED |= {"format": "layout", "orient": "layout", "people": "group"}
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""

@@ -118,6 +118,10 @@ def test_two_fits_side_by_side(quiz):
     assert (both["difficulty_after"] - both["difficulty_second"] - shift).abs().max() < 1e-9
     for folder in ("first", "second", "./first", "both/../second"):
         quiz.refused(f"compare-fits first second -o {folder}", "the results would replace", "which is being read")
+    for file in ("cf.csv", "cf.xlsx"):
+        quiz.refused(
+            f"compare-fits first second -o {file}", f"-o names a folder for items.csv and persons.csv, and is '{file}'"
+        )
     quiz.refused("compare-fits first lsat.csv", "is not the results of a fit")
     quiz.ok("fit lsat.csv -o lsat --skip fit")
     quiz.refused("compare-fits first lsat", "have 0 items in common")

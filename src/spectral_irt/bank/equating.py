@@ -25,7 +25,8 @@ from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, 
 from spectral_irt.persons.test_form import Form
 from spectral_irt.text import listed
 
-ALL = "all"  # the name of the form of all items
+ALL = "all"  # the name of the form of all items, unless a form is called so
+ALL_ITEMS = "all items"  # which means them in any case
 
 
 def equate(
@@ -51,8 +52,9 @@ def equate(
     method : "robust" or "mean"
         Of the link.
     form_a, form_b : str, optional
-        The form of each bank by its name (`bank.forms`), or "all" for all items with the status "ok" or "anchored". By
-        default the only form of a bank; a bank with several forms has no default, as nobody took all of its items.
+        The form of each bank by its name (`bank.forms`), or "all" for all items with the status "ok" or "anchored"
+        ("all items" where a form is called "all"). By default the only form of a bank; a bank with several forms has no
+        default, as nobody took all of its items.
     items_a, items_b : sequences of labels, optional
         Instead of a name: the items of each form.
     linked : Link, optional
@@ -115,19 +117,19 @@ def _asked_form(source: Source, side: str, name: str | None, items: Sequence[Any
         if len(forms) > 1:
             raise OptionError(
                 f"{letter} has {len(forms):,} forms ({listed(names)}), and nobody was given all of its items; say "
-                f"which one to equate with `form_{side}=`, or `form_{side}='{ALL}'` for all items."
+                f"which one to equate with `form_{side}=`, or `form_{side}='{_name_of_all(names)}'` for all items."
             )
         return AskedForm(letter, None)
     if name in names:
         return AskedForm(f"{letter}: {name}", forms[names.index(name)].items)
-    if name == ALL:
+    if name in (ALL, ALL_ITEMS):
         whole = letter
-        if len(forms) > 1:
-            whole = f"{letter}: {ALL} items"
+        if forms and (len(forms) > 1 or ALL in names):
+            whole = f"{letter}: {ALL_ITEMS}"
         return AskedForm(whole, None)
     known = f"it keeps no names of forms; say {ALL!r}"
     if names:
-        known = f"it has {listed(names)}, and {ALL!r}"
+        known = f"it has {listed(names)}, and {_name_of_all(names)!r}"
     raise OptionError(f"{letter} has no form {name!r}; {known}.")
 
 
@@ -144,12 +146,17 @@ def pairs_of_forms(a: Bank, b: Bank, asked: str | None = None) -> list[tuple[str
     for k in range(1, len(parts)):
         form_a = ",".join(parts[:k]).strip()
         form_b = ",".join(parts[k:]).strip()
-        if form_a in (*names_a, ALL) and form_b in (*names_b, ALL):
+        if form_a in (*names_a, ALL, ALL_ITEMS) and form_b in (*names_b, ALL, ALL_ITEMS):
             return [(form_a, form_b)]
     raise OptionError(
         f"`forms` is {asked!r}; it is a form of A and a form of B, as in all,all. "
-        f"A has {listed([*names_a, ALL])}; B has {listed([*names_b, ALL])}."
+        f"A has {listed([*names_a, _name_of_all(names_a)])}; B has {listed([*names_b, _name_of_all(names_b)])}."
     )
+
+
+def _name_of_all(names: Sequence[str]) -> str:
+    """What all items of a bank are called, beside the names of its forms."""
+    return ALL_ITEMS if ALL in names else ALL
 
 
 def _each_form(names: list[str]) -> list[str | None]:

@@ -102,8 +102,8 @@ def link(
     ),
     forms: str | None = own(
         "FORM,FORM",
-        "The form of A and the form of B for --equate, as in all,C; all: all items. By default each form of A with "
-        "each of B.",
+        "The form of A and the form of B for --equate, as in all,C. all (or 'all items', where a form is called all): "
+        "all items. By default each form of A with each of B.",
     ),
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.

@@ -16,7 +16,7 @@ from spectral_irt.analysis.summary import people
 from spectral_irt.bank import Bank
 from spectral_irt.bank import equate as equate_banks
 from spectral_irt.bank.drift import DRIFTED
-from spectral_irt.bank.equating import ALL, pairs_of_forms
+from spectral_irt.bank.equating import ALL_ITEMS, pairs_of_forms
 from spectral_irt.bank.linking import errors_in_words
 from spectral_irt.bank.score import score as score_with
 from spectral_irt.bank.storage import is_bank
@@ -430,7 +430,7 @@ def _of_a_form(name: str) -> str:
     ("A's form 2026B", 'B')
     """
     bank, colon, form = name.partition(": ")
-    return f"{bank}'s form {form}" if colon and form != f"{ALL} items" else f"{bank}, all items" if colon else bank
+    return f"{bank}'s form {form}" if colon and form != ALL_ITEMS else f"{bank}, all items" if colon else bank
 
 
 def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[Equating]) -> None:

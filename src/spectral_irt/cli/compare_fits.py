@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.help import argument
-from spectral_irt.cli.options import output_at, own
+from spectral_irt.cli.options import is_called_a_file, output_at, own
 from spectral_irt.cli.terminal import Mode, say_written
 from spectral_irt.errors import OptionError
 
@@ -45,7 +45,10 @@ def compare_fits(
     from spectral_irt.analysis.comparison import compared
     from spectral_irt.files import all_or_nothing
     from spectral_irt.tables import write_csv
+    from spectral_irt.xlsx import is_workbook
 
+    if output is not None and (is_called_a_file(output) or is_workbook(output)):
+        raise OptionError(f"-o names a folder for items.csv and persons.csv, and is {str(output)!r}.")
     cuts = () if cut is None else _cuts(cut)
     comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)
     if output is not None:

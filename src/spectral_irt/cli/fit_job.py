@@ -30,7 +30,7 @@ from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_sca
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
-from spectral_irt.cli.options import Answers, Call, changed, shareable
+from spectral_irt.cli.options import Answers, Call, changed, is_called_a_file, shareable
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
@@ -122,11 +122,10 @@ class FitJob:
         unlike = list(filter(beside.get, beside))
         listing = "say where with --report FILE" if report is None else "leave out --skip persons"
         unwanted = "--skip persons" if no_persons else "--skip fit"
-        endings = (".html", ".htm", ".csv", ".json", ".parquet")
         in_rows = self._columns() and results.group_file is None and self.reading.layout == "items-in-rows"
         untitled = report is None and (results.author or (results.title and results.pupil_pages is None))
         unlisted = results.list_persons and (report is None or no_persons)
-        a_file = output is not None and output.suffix.lower() in endings
+        a_file = output is not None and is_called_a_file(output)
         no_errors = by == "lower" and method.set.get("se") == "none"
         shows_scale = output or report or results.pupil_pages or results.bank or results.cut[0] or results.dry_run
         unscaled = results.scale and not shows_scale

@@ -128,6 +128,11 @@ class Call:
     argv: Sequence[str] = ()
 
 
+def is_called_a_file(output: Path) -> bool:
+    """Whether what should be a folder is called as a file that is no workbook: somebody expects one table there."""
+    return output.suffix.lower() in (".html", ".htm", ".csv", ".json", ".parquet")
+
+
 def with_sheet(text: str) -> tuple[str, str | None]:
     """A file and the sheet of it that is named after "#".
 

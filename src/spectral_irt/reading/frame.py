@@ -98,6 +98,11 @@ class Table:
         if str(name) in names:
             return names.index(str(name))
         what = f"{self.name} has no column {str(name)!r}{'' if role == 'people' else f' for `{role}`'};"
+        parts = [part.strip() for part in str(name).split(",")]
+        if len(parts) > 1 and set(parts) <= set(names):
+            several = "two columns" if len(parts) == 2 else f"{len(parts)} columns"
+            each = ", ".join(f"`{role}={part!r}`" for part in parts)
+            raise OptionError(f"{what} {listed(parts)} are {several}. Name each by itself: {each}.")
         raise OptionError(f"{what} its columns are {listed(self.columns)}.{did_you_mean(name, names)}")
 
     def without_second_header(self) -> Table:

@@ -66,7 +66,7 @@ _BESIDE = frozenset({
 # fmt: on
 
 FEWEST_SUMMANDS = 3
-MANY_ITEMS = 20  # from which on the names of the items are looked at
+MANY_ITEMS = 20  # from which on families of names may be several tests
 MOST_NUMBERED = 0.8  # of the items have a number in their names, where one without is worth a word
 MOST_FAMILIES = 8  # that a message names
 
@@ -247,9 +247,9 @@ def _named_apart(table: Table, layout: Wide) -> Iterator[Finding]:
     columns = layout.columns
     names = [str(table.columns[k]) for k in columns]
     families = [family for family in families_of(names) if len(family.columns) >= FEWEST_ALIKE]
-    if len(columns) < MANY_ITEMS or not families:
+    if not families:
         return
-    if len(families) > 1:
+    if len(families) > 1 and len(columns) >= MANY_ITEMS:
         sentence = f"The items fall into {families_in_words(table, columns)}."
         remedy = f"If these are different tests, choose one, as with `items={families[0].pattern!r}`."
         codes = {_codes_of(table, [columns[k] for k in family.columns]) for family in families}

@@ -11,7 +11,7 @@ import numpy as np
 from spectral_irt.errors import Finding, OptionError
 from spectral_irt.inference.dimensions.dimensionality import only_above
 from spectral_irt.inference.fit.checks import not_significant
-from spectral_irt.inference.results import EACH
+from spectral_irt.inference.results import EACH, MIN_PAIRED
 from spectral_irt.plots.all import COMPARED, compared
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import (
@@ -221,9 +221,14 @@ def _contrast(shared: Mapping[str, Any]) -> Table:
 def _residuals(shared: Mapping[str, Any]) -> Table:
     draws = shared.get("draws")
     judged = f"{draws:,} data sets drawn given the scores" if draws else "normal distribution (large sample)"
+    n_items = shared.get("n_items") or 0
+    n_pairs = shared.get("n_pairs") or 0
+    not_judged = n_items * (n_items - 1) // 2 - n_pairs
+    apart = f"Pairs that are not judged: fewer than {MIN_PAIRED} people answered both items"
     rows = [
-        ("People and items", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
-        ("Dependent pairs", f"{shared.get('dependent_pairs') or 0:,} of {shared.get('n_pairs') or 0:,}"),
+        ("People and items", f"{number(shared.get('n_people'), 0)} and {number(n_items, 0)}"),
+        ("Dependent pairs", f"{shared.get('dependent_pairs') or 0:,} of {n_pairs:,}"),
+        *([(apart, f"{not_judged:,}")] if not_judged > 0 else []),
         ("p-value, adjusted for all pairs", p_value(shared.get("pairs_p"))),
         ("Judged by", judged),
         ("Mean Q3", number(shared.get("mean_q3"), 3)),

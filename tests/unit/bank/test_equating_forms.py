@@ -1,5 +1,6 @@
 """Equating form by form: the booklets of a bank against last year's test."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,7 +9,9 @@ from scipy.optimize import brentq
 
 import spectral_irt as si
 from spectral_irt.bank.covariance import Side
+from spectral_irt.bank.equating import pairs_of_forms
 from spectral_irt.data.labels import positions
+from spectral_irt.errors import OptionError
 
 SETS = {"A": [*range(5), *range(5, 15)], "B": [*range(5), *range(10, 20)]}
 YEARS = ("old", "new")
@@ -140,3 +143,16 @@ def test_a_bank_of_before_has_no_forms(tmp_path):
     record = record_of(replace(new, forms=()))
     del record["forms"]
     assert bank_of(json.loads(json.dumps(record)), tables_of(new), ("", "")).forms == ()
+
+
+def test_a_form_called_all_does_not_hide_the_items():
+    old, new = banks_of()
+    renamed = [dataclasses.replace(form, name="all") if form.name == "A" else form for form in new.forms]
+    odd = dataclasses.replace(new, forms=tuple(renamed))
+    assert pairs_of_forms(old, odd, "all,all items") == [("all", "all items")]
+    of_form = si.equate(old, odd, form_b="all")
+    of_items = si.equate(old, odd, form_b="all items")
+    assert of_form.columns()["equated"].tolist() == si.equate(old, new, form_b="A").columns()["equated"].tolist()
+    assert of_items.columns()["equated"].tolist() == si.equate(old, new, form_b="all").columns()["equated"].tolist()
+    with pytest.raises(OptionError, match="B has no form 'C'; it has 'all', 'B', and 'all items'"):
+        si.equate(old, odd, form_b="C")

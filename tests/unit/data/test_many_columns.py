@@ -164,3 +164,18 @@ def test_a_column_of_ids_with_an_empty_cell_labels_the_people():
     assert found.persons[7] == "row 8"
     many = [None if k % 3 == 0 else one for k, one in enumerate(ids)]
     assert "R_001x" not in set(read(pl.DataFrame({"ResponseId": many, **items}), items="q*").persons.tolist())
+
+
+@pytest.mark.parametrize(("items", "others"), [(12, ["smoker"]), (14, ["treated", "passed"])])
+def test_a_word_among_few_numbered_items_is_said(items, others):
+    answers = columns(named("q#", items), ratings(items, 0, 1))
+    table = pl.DataFrame(answers | {name: RNG.integers(0, 2, N).tolist() for name in others})
+    assert notes(read(table))["unnumbered_items"].items == tuple(others)
+    assert "unnumbered_items" not in notes(read(pl.DataFrame(answers)))
+
+
+def test_two_columns_in_the_place_of_one_are_named_one_by_one():
+    answers = columns(named("q#", 6), ratings(6, 0, 1)) | {"sex": ["f", "m"] * (N // 2), "age": [30, 40] * (N // 2)}
+    with pytest.raises(OptionError) as refused:
+        read(pl.DataFrame(answers), facets="sex,age")
+    assert "'sex', 'age' are two columns. Name each by itself" in str(refused.value)
