@@ -151,6 +151,8 @@ def _load(file: File) -> Cells:
 def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) -> str:
     """The only visible sheet that holds anything; the one called key is for keys, and not for answers."""
     filled = [name for name, (sheet, _) in opened.items() if sheet.visible == "visible" and sheet.total_height]
+    if len(filled) > 1:  # a sheet that holds a header alone waits for its rows
+        filled = [name for name in filled if opened[name][0].total_height > 1] or filled
     if len(filled) > 1:
         wanted = file.sheet_option == "key_sheet"
         filled = [name for name in filled if (plain(name) in KEY_SHEETS) == wanted] or filled
@@ -181,11 +183,16 @@ def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
-    """The first row that holds something, except for titles, single cells above a table; and a note on those."""
+    """The first row that holds something, except for titles above a table; and a note on those."""
     filled = _filled(cells.frame)
     rows = np.flatnonzero(filled)
     titles = 0
-    while titles + 1 < len(rows) and filled[rows[titles]] == 1 and filled[rows[titles + 1 :]].max() >= WIDE_ENOUGH:
+    while titles + 1 < len(rows):
+        widest_below = filled[rows[titles + 1 :]].max()
+        # A title stands alone, or has little beside it, such as the teacher's name: fewer cells than half of a row.
+        is_title = filled[rows[titles]] == 1 or 2 * filled[rows[titles]] < widest_below
+        if not is_title or widest_below < WIDE_ENOUGH:
+            break
         titles += 1
     header = int(rows[titles])
     if not titles:
@@ -193,11 +200,12 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
     shown = [next(value for value in cells.frame.row(int(row)) if value) for row in rows[:titles]]
     if any(value in ("0", "1") for value in cells.frame.row(header)):
         raise ReadError(
-            f"{cells.name}: row {rows[titles - 1] + 1:,} has the one cell {shown[-1]!r}, and the row below already "
-            "holds answers, so the columns have no names. Put a row with the names of the items above the answers."
+            f"{cells.name}: row {rows[titles - 1] + 1:,} ({shown[-1]!r}) names too few columns for a header, and the row "
+            "below already holds answers. Put a row with the names of the items above the answers."
         )
     above = f"row {rows[0] + 1:,}" if titles == 1 else f"rows {rows[0] + 1:,} to {rows[titles - 1] + 1:,}"
-    sentence = f"{cells.name}: {above} ({listed(shown)}) was treated as a title; the header is row {header + 1:,}."
+    were_titles = "was treated as a title" if titles == 1 else "were treated as titles"
+    sentence = f"{cells.name}: {above} ({listed(shown)}) {were_titles}; the header is row {header + 1:,}."
     return header, (Finding("title_rows", "note", sentence),)
 
 

@@ -119,6 +119,22 @@ def test_a_title_above_the_header_is_passed_and_said(tmp_path):
     assert "header is row 4" in said
 
 
+def test_a_title_may_have_little_beside_it(tmp_path):
+    """Of a class of pupils: what the test was, the date and beside it the teacher, an empty row, the header."""
+    header = ["No.", "Name", *(f"Q{k}" for k in range(1, 6))]
+    pupils = [[1, "ann", 1, 0, 1, 0, 1], [2, "bob", 0, 1, 0, 1, 0]]
+    rows = [["Geography"], ["Date: 14 May", None, "Ms. Turner"], [], header, *pupils]
+    responses = read(book(tmp_path / "a.xlsx", rows=rows))
+    assert responses.items.tolist() == header[2:]
+    sentence = notes(responses)["title_rows"].sentence
+    assert "rows 1 to 2 ('Geography', 'Date: 14 May') were treated as titles; the header is row 4" in sentence
+
+
+def test_a_sheet_with_a_header_alone_is_not_meant(tmp_path):
+    path = book(tmp_path / "a.xlsx", lambda wb, ws: wb.create_sheet("Grades").append(["Name", "Oral", "Written"]))
+    assert dense(read(path)) == ANSWERS
+
+
 @pytest.mark.parametrize(
     ("change", "rows", "said"),
     [
@@ -188,7 +204,9 @@ def test_codes_that_became_dates(tmp_path):
 def test_which_sheet(tmp_path):
     def change(wb, ws):
         wb.create_sheet("Empty")
-        wb.create_sheet("Other", 0).append(["id", "x"])
+        other = wb.create_sheet("Other", 0)
+        other.append(["id", "x"])
+        other.append(["ann", 3])
 
     path = book(tmp_path / "b.xlsx", change)
     assert "b.xlsx: 2 sheets may be meant, 'Other', 'Answers'. Say which one with `sheet='Other'" in complaint(path)
