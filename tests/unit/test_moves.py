@@ -180,6 +180,27 @@ def test_right_and_wrong_items_join_under_the_partial_credit_model():
         si.JointRasch().fit(responses).analyse(responses).join("q1", "q2")
 
 
+def test_thresholds_of_a_super_item_may_be_out_of_order():
+    """The sum of two items that are nearly the same is rarely odd."""
+    values, _ = survey(missing=0.0)
+    rng = np.random.default_rng(4)
+    values[:, 2] = np.where(rng.random(len(values)) < 0.9, values[:, 1], values[:, 2])
+    responses = si.read(frame(values))
+    joined = si.SpectralPartialCredit().fit(responses).analyse(responses).join("q2", "q3", name="pair")
+    (finding,) = (one for one in joined.findings() if one.code == "thresholds_out_of_order")
+    assert "pair" in finding.items
+    assert "'pair' is a super-item" in finding.remedy
+    if finding.items == ("pair",):
+        assert finding.severity == "note"
+        assert "join it with a neighbor" not in finding.remedy
+
+
+def test_merged_categories_are_not_said_to_be_unused(study, tmp_path):
+    page = study.collapse("q3", [0, 1, 1, 2]).report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Categories were merged, so that a score can go with several sums." in page
+    assert "nobody used were renumbered, so that" not in page
+
+
 def test_ratings_lose_items_and_persons_and_nothing_else():
     ratings = simulated([[0, 1, 2]] * 60, 4, 3, seed=2)[0]
     first = si.SpectralPartialCredit().fit(ratings).analyse(ratings)

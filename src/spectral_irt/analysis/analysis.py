@@ -16,7 +16,7 @@ from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
-from spectral_irt.analysis.moves import pointing_at_move
+from spectral_irt.analysis.moves import about_super_items, pointing_at_move
 from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
@@ -484,7 +484,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
-        found = [*self.ledger_findings, *self.calibration.findings, *parts.notes]
+        of_fit = [about_super_items(finding, self.moves) for finding in self.calibration.findings]
+        found = [*self.ledger_findings, *of_fit, *parts.notes]
         if self._form is not None or (parts.scores and not self.facets):  # beside raters a score stands for nothing
             found += self._booklets().findings(self.responses)
         if parts.scores and not self.facets:

@@ -429,6 +429,25 @@ def pointing_at_move(finding: Finding, column: str = "") -> Finding:
     return replace(finding, remedy=f"{finding.remedy} {option}") if option else finding
 
 
+def about_super_items(finding: Finding, moves: Iterable[Move]) -> Finding:
+    """The finding on disordered thresholds, where some are those of a super-item: they are out of order because its
+    parts depend on each other, for which they were joined, and no category of it should be merged."""
+    if finding.code != "thresholds_out_of_order":
+        return finding
+    names = {
+        move.arguments.get("name") or joined_name(move.arguments["items"]) for move in moves if move.name == "join"
+    }
+    joined = [item for item in finding.items if text_of(item) in names]
+    if not joined:
+        return finding
+    are = "is a super-item" if len(joined) == 1 else "are super-items"
+    its = "its" if len(joined) == 1 else "their"
+    why = f"{listed(joined)} {are}: parts that depend on each other put {its} thresholds out of order, as expected."
+    if len(joined) == len(finding.items):
+        return replace(finding, severity="note", remedy=f"{why} Leave {its} categories as they are.")
+    return replace(finding, remedy=f"{finding.remedy} {why}")
+
+
 def _counts(responses: Responses) -> tuple[int, int, int]:
     n_items = responses.n_items if responses.facets is None else len(responses.facets.items)
     return responses.n_persons, n_items, responses.n_responses

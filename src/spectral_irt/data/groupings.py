@@ -48,7 +48,8 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
     """The groups of a column about people: its values, or intervals of numbers between `cuts`.
 
     Without cuts a quantity, such as age in years, is cut at its median: numbers with fractions, or more than ten
-    different ones of which fewer than two are shared by 30 persons, or more than ten in a column that is called age.
+    different ones of which those shared by 30 persons or more have less than half of all persons, or more than ten in a
+    column that is called age.
 
     >>> grouping_of("age", [19, 70, 65, None], [65]).labels
     ['under 65', '65 and over', '65 and over', None]
@@ -95,7 +96,8 @@ def _is_quantity(column: str, known: Floats) -> bool:
         return False
     fractions = bool((levels != np.floor(levels)).any())
     named_age = column.strip().lower().split("_")[0] in ("age", "years")
-    return fractions or named_age or int(np.sum(sizes >= ENOUGH)) < 2
+    in_groups = int(sizes[sizes >= ENOUGH].sum())
+    return fractions or named_age or 2 * in_groups < len(known)
 
 
 def _halving_cut(known: Floats) -> float:

@@ -427,6 +427,16 @@ def facet_findings(
             "Standard errors of persons and the EAP reliability allow for it. More ratings of a person by the same "
             f"{name} tell little; more {plural(name)} do."
         )
+        clear = adjusted(two_sided(impressions.of_level_z), "holm") < CERTAIN
+        clear &= impressions.of_level > 1
+        if 0 < clear.sum() < len(clear):
+            sentence += f" It is clear in {clear.sum():,} of {len(clear):,} (Holm, 5%): {listed(table[name][clear])}."
+        noisy = clear & (misfit == "underfit")
+        if noisy.any():
+            remedy = (
+                f"Look at {listed(table[name][noisy])} first: unpredictable ratings make such sums vary without any "
+                f"impression. {remedy}"
+            )
         found.append(Finding("halo", "warning", sentence, remedy))
     assert responses.facets is not None
     labels, level = responses.facets.column(name)

@@ -200,8 +200,8 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
     shown = [next(value for value in cells.frame.row(int(row)) if value) for row in rows[:titles]]
     if any(value in ("0", "1") for value in cells.frame.row(header)):
         raise ReadError(
-            f"{cells.name}: row {rows[titles - 1] + 1:,} ({shown[-1]!r}) names too few columns for a header, and the row "
-            "below already holds answers. Put a row with the names of the items above the answers."
+            f"{cells.name}: row {rows[titles - 1] + 1:,} ({shown[-1]!r}) names too few columns for a header, and the "
+            "row below already holds answers. Put a row with the names of the items above the answers."
         )
     above = f"row {rows[0] + 1:,}" if titles == 1 else f"rows {rows[0] + 1:,} to {rows[titles - 1] + 1:,}"
     were_titles = "was treated as a title" if titles == 1 else "were treated as titles"

@@ -161,7 +161,7 @@ def scores(data: ReportData) -> Section:
         if not data.scale.is_logits:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
-    said += _about_codes(values)
+    said += _about_codes(values, merged=data.study.calibration.codes_high is not None)
     caption = f"From score to {data.words.trait}"
     forms = len(set(values["form"].tolist())) if "form" in values else 1
     score_columns: tuple[Column, ...] = SCORES
@@ -184,14 +184,15 @@ def _who_answered_all(data: ReportData) -> str:
     return f"{forms.n_on_forms:,} of {count(forms.n_people, 'person')}"
 
 
-def _about_codes(values: Columns) -> str:
-    """What the columns of sums of codes, and from 0 to 100, mean."""
+def _about_codes(values: Columns, *, merged: bool) -> str:
+    """What the columns of sums of codes, and from 0 to 100, mean; whether categories were `merged` on request."""
     said = ""
     if "code_sum" in values:
         said += " The raw score as coded is the sum of the responses with the codes that they have in the data"
         said += ", items that were turned round as turned; the score counts every item from 0."
     if "code_sum_high" in values:
-        said += " Categories that nobody used were renumbered, so that a score can go with several sums."
+        why_several = "Categories were merged" if merged else "Categories that nobody used were renumbered"
+        said += f" {why_several}, so that a score can go with several sums."
     if "measure_100" in values:
         said += " From 0 to 100: 100 (measure - lowest) / (highest - lowest), over the scores on all items."
     return said

@@ -221,6 +221,18 @@ def test_a_difference_that_depends_on_ability():
     assert "interaction" not in fit.analyse(table).dif(groups, nonuniform=False).contrasts
 
 
+def test_an_item_that_only_one_group_was_given_is_a_note_and_no_fault_of_the_groups():
+    data, groups = two_groups((200, 200), 6, seed=14)
+    table = data.to_dense()
+    table[groups == "g1", 3] = np.nan
+    table[groups == "g1", 5] = 1
+    found = dif_of(table, groups, nonuniform=False)
+    findings = {finding.code: finding for finding in found.findings}
+    assert findings["items_of_one_group"].severity == "note"
+    assert findings["items_of_one_group"].items == (3,)
+    assert findings["items_not_compared"].items == (5,)
+
+
 def test_items_extreme_in_a_group_and_halves_too_small_to_ask_are_told():
     data, groups = two_groups((50, 50), 6, seed=14)
     table = data.to_dense()

@@ -267,6 +267,19 @@ def test_halo_is_said_above_its_one_sided_level(study, z, said):
         assert "sd of 0.50 logits" in sentences[0]
 
 
+def test_halo_of_one_unpredictable_rater_is_said_of_that_rater(study):
+    calibration, responses, ability = study
+    table = facet_table(calibration, responses, ability, "rater")
+    table = table | {"misfit": np.array(["", "underfit", "", "", ""], dtype=object)}
+    pairs = interactions(calibration, responses, "rater")
+    of_level = np.array([1.0, 2.7, 2.1, 0.9, 0.4])
+    of_level_z = np.array([0.1, 6.8, 4.1, -0.6, -5.0])
+    halo = Halo(ratio=1.28, z=2.5, n=300, variance=0.09, of_level=of_level, of_level_z=of_level_z)
+    (finding,) = (one for one in facet_findings(responses, "rater", table, pairs, halo) if one.code == "halo")
+    assert "clear in 2 of 5 (Holm, 5%): 1, 2." in finding.sentence
+    assert finding.remedy.startswith("Look at 1 first: unpredictable ratings")
+
+
 def test_levels_and_interactions_are_named_from_their_limits_on(study):
     """Severities by the larger of a logit and three errors; misfit by kind; the clearest interaction by its side."""
     calibration, responses, ability = study

@@ -380,6 +380,8 @@ def test_numbers_that_name_groups_stay_as_they_are():
     assert grouping_of("school", schools).labels == schools
     assert set(grouping_of("age", schools).labels) == {"under 6", "6 and over"}
     assert len(set(grouping_of("dose", np.linspace(0, 1, 480).tolist()).labels)) == 2
+    scores = [*np.repeat([19, 20], 32), *np.repeat(np.arange(21, 40), 9)]  # two of 21 are shared by 30 persons
+    assert len(set(grouping_of("anger", scores).labels)) == 2
     words = ["a", "b", "12"] * 20
     assert grouping_of("site", words).labels == words
     with pytest.raises(OptionError, match="holds 'a', which is no number"):

@@ -54,11 +54,11 @@ class GroupCalibrations:
     """Thresholds in each group, on the items that have them in all groups.
 
     `everyone` are the people of all groups together, with only the items compared, and `left_out` the items without
-    finite thresholds in some group. `thresholds` (groups x thresholds) have a mean location of zero in each group, and
-    `difficulty, se` (groups x items) are of their means; `covariances` of the thresholds are there for few items, and
-    `loglik` for exact fits. `design` is A of thresholds = A eta, None where every threshold is free. `anchors` are the
-    items whose mean is zero; all of them at first. Where persons have weights or clusters, `sandwiches` has what
-    groups have to do with each other, and degrees of freedom.
+    finite thresholds in some group, of which `in_one_group` have responses there only. `thresholds` (groups x
+    thresholds) have a mean location of zero in each group, and `difficulty, se` (groups x items) are of their means;
+    `covariances` of the thresholds are there for few items, and `loglik` for exact fits. `design` is A of thresholds =
+    A eta, None where every threshold is free. `anchors` are the items whose mean is zero; all of them at first. Where
+    persons have weights or clusters, `sandwiches` has what groups have to do with each other, and degrees of freedom.
     """
 
     names: tuple[str, ...]
@@ -73,6 +73,7 @@ class GroupCalibrations:
     design: Floats | None
     sandwiches: Sandwiches | None = None
     anchors: NDArray[np.bool_] | None = None
+    in_one_group: NDArray[Any] | None = None
 
     def __str__(self) -> str:
         parts = [f"{name} ({count(n, 'person')})" for name, n in zip(self.names, self.sizes, strict=True)]
@@ -176,17 +177,25 @@ class GroupCalibrations:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        n = len(self.left_out)
+        of_one = np.zeros(0, dtype=object) if self.in_one_group is None else self.in_one_group
+        findings: tuple[Finding, ...] = ()
+        if len(of_one):
+            have = "has" if len(of_one) == 1 else "have"
+            sentence = f"{count(len(of_one), 'item')} {have} responses in one group only: {listed(of_one)}."
+            remedy = "There is nothing to compare, as with an item that was split by these groups."
+            findings = (Finding("items_of_one_group", "note", sentence, remedy, tuple(of_one.tolist())),)
+        in_several = [item for item in self.left_out.tolist() if item not in set(of_one.tolist())]
+        n = len(in_several)
         if not n:
-            return ()
+            return findings
         why = "answered right by everyone or no one" if self.layout.binary else "a category there is used by nobody"
         sentence = (
             f"{count_are(n, 'item')} left out of the comparison, because in some group "
             f"{'it has' if n == 1 else 'they have'} no difficulty on the common scale ({why}, or answered by nobody "
-            f"who answered the others): {listed(self.left_out)}."
+            f"who answered the others): {listed(in_several)}."
         )
         remedy = "Use fewer or larger groups to compare them."
-        return (Finding("items_not_compared", "warning", sentence, remedy, tuple(self.left_out.tolist())),)
+        return (*findings, Finding("items_not_compared", "warning", sentence, remedy, tuple(in_several)))
 
 
 class Combination(NamedTuple):
@@ -336,6 +345,7 @@ def calibrate_groups(
     layout = responses.thresholds
     members = [split.group == k for k in range(split.n_groups)]
     groups = [responses.take_persons(each) for each in members]
+    n_groups_with = np.sum([group.item_counts > 0 for group in groups], axis=0)
     kept = np.ones(responses.n_items, dtype=bool)
     if model.shape is not None and not layout.binary:
         kept = np.isfinite(layout.mean(model.shape))
@@ -365,6 +375,7 @@ def calibrate_groups(
         sizes=np.array([group.n_persons for group in groups]),
         everyone=everyone,
         left_out=responses.items[~kept],
+        in_one_group=responses.items[~kept & (n_groups_with < 2)],
         thresholds=thresholds,
         covariances=covariances,
         difficulty=thresholds,
