@@ -19,7 +19,7 @@ BEGIN = "<!-- rooms: python docs/rooms.py --update -->\n"
 END = "<!-- end of rooms -->\n"
 # In the order in which data pass through them: a module imports only from its own room and from those above it.
 ROOMS = ["errors", "text", "files", "tables", "xlsx", "model", "numerics"]
-ROOMS += ["engine", "data", "reading", "eval_logs", "terminal", "ability"]
+ROOMS += ["engine", "data", "reading", "eval_logs", "terminal", "ability", "joint_errors"]
 ROOMS += ["chain", "conditional", "calibration", "estimators", "sql"]
 ROOMS += ["persons", "inference", "analysis", "bank", "simulate", "datasets"]
 ROOMS += ["plots", "report", "leaderboard", "app", "cli"]

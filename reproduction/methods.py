@@ -21,13 +21,14 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, DisconnectedDesignError
+from spectral_irt.estimators.chain_alone import start_thresholds
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.estimable import keep_estimable
+from spectral_irt.estimators.estimable import estimable_items
 from spectral_irt.estimators.joint import VariationalRasch, joint_difficulty
 from spectral_irt.estimators.marginal_fit import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
 from spectral_irt.estimators.population import Members
-from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
+from spectral_irt.estimators.spectral import SpectralRasch
 
 Mask = NDArray[np.bool_]
 
@@ -78,9 +79,9 @@ def jmle(responses: Responses) -> Found:
     """Joint maximum likelihood, uncorrected."""
 
     def fit(rest: Responses) -> Floats:
-        kept = keep_estimable(rest)
-        start = start_thresholds(kept.responses)
-        return kept.spread(joint_difficulty(kept.responses, start=start)[0])
+        items = estimable_items(rest)
+        start = start_thresholds(items.responses)
+        return items.for_all(joint_difficulty(items.responses, start=start)[0])
 
     return _on_largest(responses, fit)
 
@@ -90,12 +91,12 @@ def pmle(responses: Responses) -> Found:
     many = responses.n_items > MOST_PAIRED_ITEMS
 
     def fit(rest: Responses) -> Floats:
-        kept = keep_estimable(rest)
-        start = start_thresholds(kept.responses)
+        items = estimable_items(rest)
+        start = start_thresholds(items.responses)
         if many:
-            return kept.spread(pairwise_without_pairs(kept.responses, start=start))
-        counts = pair_counts(kept.responses)
-        return kept.spread(pairwise_difficulty(counts, start=start, tol=1e-6)[0])
+            return items.for_all(pairwise_without_pairs(items.responses, start=start))
+        counts = pair_counts(items.responses)
+        return items.for_all(pairwise_difficulty(counts, start=start, tol=1e-6)[0])
 
     found = _on_largest(responses, fit)
     return replace(found, note="without the matrix of pairs") if many and not found.note else found

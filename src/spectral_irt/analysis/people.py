@@ -29,6 +29,7 @@ from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, lowest_scores, raw_cuts, scale_cuts
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
+from spectral_irt.joint_errors import errors_of_thresholds
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
 from spectral_irt.persons.align import align, align_categories
 from spectral_irt.persons.residuals import (
@@ -465,7 +466,7 @@ class AnalysisOfPeople:
         calibration, layout = self.calibration, self._layout
         one = self._items_of_form(first)
         other = self._items_of_form(second)
-        errors, _ = inference.errors_of_thresholds(
+        errors, _ = errors_of_thresholds(
             calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout, calibration.se
         )
         return inference.equate_forms(

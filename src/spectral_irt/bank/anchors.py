@@ -31,7 +31,7 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import JointErrors, known_errors
+from spectral_irt.joint_errors import JointErrors, known_errors
 from spectral_irt.persons.align import in_categories_of
 from spectral_irt.text import listed
 

@@ -24,7 +24,7 @@ from spectral_irt.data.block import Floats, Mask
 from spectral_irt.data.booklets import booklets_of
 from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import blocks_of_errors
+from spectral_irt.joint_errors import blocks_of_errors
 from spectral_irt.persons.test_form import find_forms
 from spectral_irt.text import listed
 

@@ -28,7 +28,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import JointErrors, errors_of_thresholds
+from spectral_irt.joint_errors import JointErrors, errors_of_thresholds
 from spectral_irt.numerics import centered_inverse
 
 LINKED = "linked"  # the finding of a bank that was brought to another's scale

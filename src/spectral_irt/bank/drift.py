@@ -38,9 +38,9 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.data.labels import Labels, label_array
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import adjusted, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed
 

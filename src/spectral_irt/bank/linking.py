@@ -35,8 +35,8 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import BankError, Severity, check_option
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.numerics import LARGE
 from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count, listed, p_value

@@ -1,8 +1,12 @@
-"""Calibrate new items on the scale of old ones: some thresholds are fixed, the others are estimated around them."""
+"""Calibrate new items on the scale of old ones: some thresholds are fixed, the others are estimated around them.
+
+`fit_beside` is `spectral_fit` with `Anchors`, wherever these come from (`bank.anchors` reads them): what is anchored of
+the data is `Anchored`, which plans the fit, passes on the errors of the anchors and says how far each is displaced.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -12,7 +16,6 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import Matrices, displacements, variance_from_anchors
-from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -20,8 +23,11 @@ from spectral_irt.data.design import Design, Mask, tied_to
 from spectral_irt.data.labels import Labels, label_array, positions, text_of
 from spectral_irt.data.scoring import several
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, with_missing
-from spectral_irt.estimators.spectral_steps import TakingPart, options_of, spectral_fit
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.estimable import EstimableItems
+from spectral_irt.estimators.spectral import options_of
+from spectral_irt.estimators.spectral_steps import FitPlan, Solution, spectral_fit
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count, count_are, first_of, listed
 
@@ -43,7 +49,7 @@ class Anchors:
     scale: Scale = LOGITS
     source: str = "the anchors"
     left_out: Labels = field(default_factory=lambda: label_array([]))
-    errors: Any = None  # JointErrors
+    errors: JointErrors | None = None
     layout: Thresholds | None = None
     by_entry: bool = False
     notes: tuple[Finding, ...] = ()
@@ -57,8 +63,8 @@ class Anchors:
         """Of a mapping from item to thresholds (or one difficulty), which count as exact."""
         values = [np.atleast_1d(np.asarray(each, dtype=float)) for each in given.values()]
         layout = Thresholds(np.array([len(each) for each in values], dtype=np.int64))
-        beta = np.concatenate([*values, np.empty(0)])
-        return cls(label_array(list(given)), beta, np.full(len(beta), np.nan), layout=layout)
+        thresholds = np.concatenate([*values, np.empty(0)])
+        return cls(label_array(list(given)), thresholds, np.full(len(thresholds), np.nan), layout=layout)
 
     def in_data(self, responses: Responses) -> Anchors:
         """The anchors under the labels of these data, where they have numbers of places instead."""
@@ -85,161 +91,201 @@ class Anchors:
         if not len(free):
             return self, ()
         place = positions(free, self.items)
-        in_data = positions(free, responses.items) >= 0
-        unknown = [label for label, known in zip(free, in_data, strict=True) if not known]
-        if unknown:
-            raise OptionError(f"`free` names {listed(unknown)}, and the data have the items {listed(responses.items)}.")
-        estimated = [label for label, k in zip(free, place.tolist(), strict=True) if k < 0]
-        if estimated:
-            raise OptionError(
-                f"`free` names {listed(estimated)}, no anchor and therefore free already; the anchors are "
-                f"{listed(self.items)}. Leave it out."
-            )
-        kept = np.ones(len(self.items), dtype=bool)
-        kept[place] = False
-        if not (positions(responses.items, self.items[kept]) >= 0).any():
+        self._check_free(free, place, responses)
+        stays = np.ones(len(self.items), dtype=bool)
+        stays[place] = False
+        if not (positions(responses.items, self.items[stays]) >= 0).any():
             raise OptionError(
                 "`free` leaves none of the anchors that are in the data, so that nothing would fix the scale. Leave "
                 "out some items, or calibrate without anchors."
             )
-        thresholds = kept[self.places.item]
-        rest = replace(
+        thresholds = stays[self.places.item]
+        anchors = replace(
             self,
-            items=self.items[kept],
+            items=self.items[stays],
             thresholds=self.thresholds[thresholds],
             se=self.se[thresholds],
             errors=None if self.errors is None else self.errors.take(thresholds),
-            layout=Thresholds(self.places.max_score[kept]),
+            layout=Thresholds(self.places.max_score[stays]),
         )
         names = self.items[np.unique(place)]
         verb = "was" if len(names) == 1 else "were"
         sentence = f"{count(len(names), 'anchor')} {verb} set free, as asked, and estimated: {listed(names)}."
-        return rest, (Finding("freed_anchors", "note", sentence, "", tuple(names.tolist())),)
+        return anchors, (Finding("freed_anchors", "note", sentence, "", tuple(names.tolist())),)
+
+    def _check_free(self, free: Sequence[Any], place: Ints, responses: Responses) -> None:
+        """An error for items to be freed that are not in the data, or are no anchors."""
+        in_data = positions(free, responses.items) >= 0
+        unknown = [label for label, is_known in zip(free, in_data, strict=True) if not is_known]
+        if unknown:
+            raise OptionError(f"`free` names {listed(unknown)}, and the data have the items {listed(responses.items)}.")
+        no_anchors = [label for label, k in zip(free, place.tolist(), strict=True) if k < 0]
+        if no_anchors:
+            raise OptionError(
+                f"`free` names {listed(no_anchors)}, no anchor and therefore free already; the anchors are "
+                f"{listed(self.items)}. Leave it out."
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """Anchored thresholds, and what a fit does beside them."""
+class Anchored:
+    """The thresholds of the data that are anchored, and what a fit does beside them."""
 
     value: Floats  # of every threshold of the data; NaN for those that are to be found
     place: Ints  # of each among the anchors, or -1
-    errors: Any = None  # JointErrors of the anchors; without them they count as exact
+    errors: JointErrors | None = None  # of the anchors; without them they count as exact
 
     @property
     def fixed(self) -> Mask:
         return np.isfinite(self.value)
 
-    def plan(self, design: Design, regularization: str | float) -> tuple[Any, Responses, Mask, list[Finding], Mask]:
-        """Whether the free thresholds need a prior, the answers to the items that take part, which these are, findings
-        on the design, and what the data tie to the anchors."""
-        responses, layout, fixed = design.answers, design.answers.thresholds, self.fixed
-        noun = "item" if layout.binary else "threshold"
-        kept, free, reached = responses.item_counts > 0, design.answered & ~fixed, tied_to(responses, fixed)
-        loose = int((free & ~reached).sum())
-        if not isinstance(regularization, str):
-            plan = plan_prior(design, regularization, noun)
-        elif loose:
-            verb = f"{noun} is" if loose == 1 else f"{noun}s are"
-            reason = f"{loose:,} {verb} not tied to the anchors by the data alone"
-            plan = Regularization("neighbors", reason, 1.0, True)
-        elif design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
-            plan = Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True)
-        else:
-            plan = enough_is_known(design.information[design.answered], noun)
-        while regularization == 0:  # without the answers to items left out, others may lose their tie
-            rest, mask = responses.take_items(kept), kept[layout.item]
-            good = tied_to(rest, fixed[mask]) | fixed[mask]
-            if good.all():
-                break
-            kept[np.flatnonzero(kept)[np.unique(rest.thresholds.item[~good])]] = False
-        rest = responses if kept.all() else responses.take_items(kept)
-        findings = [finding for finding in design.findings if finding.code != "disconnected"]
-        return plan, rest, kept, findings, reached
+    def plan(self, design: Design, regularization: str | float) -> FitPlan:
+        """What goes into the fit beside the anchors."""
+        responses = design.answers
+        tied = tied_to(responses, self.fixed)
+        plan = self._regularization(design, tied, regularization)
+        included = responses.item_counts > 0
+        if regularization == 0:
+            included = self._items_tied_by_data(responses, included)
+        rest = responses
+        if not included.all():
+            rest = responses.take_items(included)
+        findings = tuple(finding for finding in design.findings if finding.code != "disconnected")
+        items = EstimableItems(rest, included, design.status, findings, responses.thresholds)
+        return FitPlan(design, plan, items, tied[items.included_thresholds], self)
 
-    def around(self, beta: Floats, mask: Mask, component: Ints) -> Floats:
+    def _regularization(self, design: Design, tied: Mask, regularization: str | float) -> Regularization:
+        """Whether the free thresholds need a prior."""
+        noun = "item" if design.answers.thresholds.binary else "threshold"
+        if not isinstance(regularization, str):
+            return plan_prior(design, regularization, noun)
+        free = design.answered & ~self.fixed
+        n_loose = int((free & ~tied).sum())
+        if n_loose:
+            verb = f"{noun} is" if n_loose == 1 else f"{noun}s are"
+            reason = f"{n_loose:,} {verb} not tied to the anchors by the data alone"
+            return Regularization("neighbors", reason, 1.0, True)
+        if design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
+            return Regularization("neighbors", FEW_ANSWERS.format(noun), 1.0, True)
+        return enough_is_known(design.information[design.answered], noun)
+
+    def _items_tied_by_data(self, responses: Responses, included: Mask) -> Mask:
+        """Of these items, those that the answers tie to the anchors. Without the answers to items left out others may
+        lose their tie, until all that are left have one."""
+        layout = responses.thresholds
+        included = included.copy()
+        while True:
+            rest = responses.take_items(included)
+            fixed = self.fixed[included[layout.item]]
+            tied = tied_to(rest, fixed) | fixed
+            if tied.all():
+                return included
+            untied_items = np.unique(rest.thresholds.item[~tied])
+            included[np.flatnonzero(included)[untied_items]] = False
+
+    def around(self, beta: Floats, included_thresholds: Mask, component: Ints) -> Floats:
         """These thresholds of the chain with the mean of the anchors in each part of the data, and anchors as given."""
-        value, part = self.value[mask], component[mask]
-        off, there = np.nan_to_num(value - beta), np.isfinite(value).astype(float)
-        number = np.bincount(part, weights=there)
-        shift = np.bincount(part, weights=off) / np.maximum(number, 1)
-        shift[number == 0] = off.sum() / there.sum()
+        value = self.value[included_thresholds]
+        part = component[included_thresholds]
+        distance = np.nan_to_num(value - beta)
+        is_anchor = np.isfinite(value).astype(float)
+        n_anchors = np.bincount(part, weights=is_anchor)
+        shift = np.bincount(part, weights=distance) / np.maximum(n_anchors, 1)
+        shift[n_anchors == 0] = distance.sum() / is_anchor.sum()
         return np.where(np.isfinite(value), value, beta + shift[part])
 
-    def passed_on(self, found: PenalizedPoint, mask: Mask, matrices: Matrices | None, seed: int) -> Floats:
+    def passed_on(
+        self, optimum: PenalizedPoint, included_thresholds: Mask, matrices: Matrices | None, seed: int
+    ) -> Floats:
         """The covariance that free thresholds have from the anchors' errors; their variances, without matrices."""
-        held = self.fixed[mask]
-        mine = self.errors.take(self.place[mask][held])
+        assert self.errors is not None
+        held = self.fixed[included_thresholds]
+        of_held = self.errors.take(self.place[included_thresholds][held])
         if matrices is not None:
-            return matrices.from_anchors(held, mine.full())
+            return matrices.from_anchors(held, of_held.full())
         variance = np.zeros(len(held))
-        variance[held] = mine.variance
-        return variance_from_anchors(found, variance, seed)
+        variance[held] = of_held.variance
+        return variance_from_anchors(optimum, variance, seed)
 
-    def beside(
-        self, made: Estimate, fit: TakingPart, found: PenalizedPoint, likelihood: Likelihood, matrices: Matrices | None
-    ) -> Estimate:
+    def beside(self, estimate: Estimate, solution: Solution, matrices: Matrices | None) -> Estimate:
         """The estimate with anchors where they are, also those that nobody informs on, and how far they are off."""
-        layout, fixed = fit.design.answers.thresholds, self.fixed
-        item = layout.sum(fixed.astype(float)) == layout.max_score
+        plan = solution.plan
+        layout = plan.design.answers.thresholds
+        included = plan.items.included
+        is_anchor = layout.sum(self.fixed.astype(float)) == layout.max_score
         tied = np.zeros(layout.n_entries, dtype=bool)
-        tied[fit.mask] = fit.tied
-        status = made.status.copy()
+        tied[plan.included_thresholds] = plan.tied
+        status = estimate.status.copy()
         status[status == "unlinked"] = "ok"
         status[(layout.sum(tied.astype(float)) == 0) & (status == "ok")] = "unlinked"
-        status[item] = "anchored"
+        status[is_anchor] = "anchored"
         # An item that is the only anchor of its part would take all of it along.
-        linked, _ = linked_items(fit.rest, mixed=True)
-        several = np.bincount(linked, weights=item[fit.kept]) > 1
-        moved = displacements(found, matrices, likelihood, several[linked])
-        displacement, displacement_se = (with_missing(each, fit.kept) for each in moved)
-        assert made.item_se is not None
+        part, _ = linked_items(plan.responses, mixed=True)
+        has_several_anchors = np.bincount(part, weights=is_anchor[included]) > 1
+        moved = displacements(solution.optimum, matrices, solution.likelihood, has_several_anchors[part])
+        assert estimate.item_se is not None
         return replace(
-            made,
-            thresholds=np.where(fixed, self.value, made.thresholds),
-            se=np.where(fixed, 0.0, made.se),
-            item_se=np.where(item, 0.0, made.item_se),
+            estimate,
+            thresholds=np.where(self.fixed, self.value, estimate.thresholds),
+            se=np.where(self.fixed, 0.0, estimate.se),
+            item_se=np.where(is_anchor, 0.0, estimate.item_se),
             status=status,
-            further={"anchored": item, "displacement": displacement, "displacement_se": displacement_se},
+            further={
+                "anchored": is_anchor,
+                "displacement": plan.items.for_all_items(moved.displacement),
+                "displacement_se": plan.items.for_all_items(moved.se),
+            },
         )
 
 
-def matched(anchors: Anchors, responses: Responses) -> tuple[Known, list[Finding]]:
+def matched(anchors: Anchors, responses: Responses) -> tuple[Anchored, list[Finding]]:
     """The anchored thresholds of the data; and notes on anchors that are not in the data, or anchor nothing."""
-    layout, theirs = responses.thresholds, anchors.places
-    where = positions(responses.items, anchors.items)
-    again = responses.items[positions(responses.items, anchors.left_out) >= 0]
-    if not (where >= 0).any():
-        loose = f" ({listed(again)} had no difficulty of their own on that scale)" if len(again) else ""
-        raise OptionError(
-            f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
-            f"{listed(anchors.items) or 'none at all'}{loose}; the scale would be fixed by nothing. Check the labels."
-        )
-    for item in np.flatnonzero(where >= 0):
-        has = theirs.max_score[where[item]]
-        if has != layout.max_score[item]:
-            raise OptionError(
-                f"the anchor {listed([responses.items[item]])} has {has:,} thresholds, and its answers are in "
-                f"{layout.max_score[item] + 1:,} categories; give one threshold less than there are categories, or "
-                "keep categories that nobody used (`unused='keep'`)."
-            )
-    place = np.where(where >= 0, theirs.first[where], -1)[layout.item]
+    layout = responses.thresholds
+    anchor_of_item = positions(responses.items, anchors.items)
+    estimated_anew = responses.items[positions(responses.items, anchors.left_out) >= 0]
+    _check_anchors(anchors, anchor_of_item, responses, estimated_anew)
+    place = np.where(anchor_of_item >= 0, anchors.places.first[anchor_of_item], -1)[layout.item]
     place = np.where(place >= 0, place + layout.level - 1, -1)
     value = np.where(place >= 0, anchors.thresholds[place], np.nan)
-    whole = layout.sum(np.isfinite(value).astype(float)) == layout.max_score  # an item without all of them is free
-    value = np.where(whole[layout.item], value, np.nan)
+    has_all = layout.sum(np.isfinite(value).astype(float)) == layout.max_score  # an item without all of them is free
+    value = np.where(has_all[layout.item], value, np.nan)
     if not np.isfinite(value).any():
         raise OptionError(f"none of the anchors ({listed(anchors.items)}) has a value for each of its thresholds.")
     notes = []
-    if len(again):
-        anew = f"{count_are(len(again), 'item')} estimated anew and no anchor, because nothing but the prior had placed"
-        sentence = f"{anew} {'it' if len(again) == 1 else 'them'} on the scale of the anchors: {listed(again)}."
-        notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(again.tolist())))
-    missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), where)]
+    if len(estimated_anew):
+        them = "it" if len(estimated_anew) == 1 else "them"
+        sentence = (
+            f"{count_are(len(estimated_anew), 'item')} estimated anew and no anchor, because nothing but the prior had "
+            f"placed {them} on the scale of the anchors: {listed(estimated_anew)}."
+        )
+        notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(estimated_anew.tolist())))
+    missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), anchor_of_item)]
     if len(missing):
         do = "does" if len(missing) == 1 else "do"
         sentence = f"{count_are(len(missing), 'anchor')} not in the data and {do} nothing: {listed(missing)}."
         notes.append(Finding("unused_anchors", "note", sentence, "", tuple(missing.tolist())))
-    return Known(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes
+    return Anchored(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes
+
+
+def _check_anchors(anchors: Anchors, anchor_of_item: Ints, responses: Responses, estimated_anew: Labels) -> None:
+    """An error where no item has an anchor, or an anchor has another number of thresholds than its item."""
+    if not (anchor_of_item >= 0).any():
+        without_anchor = ""
+        if len(estimated_anew):
+            without_anchor = f" ({listed(estimated_anew)} had no difficulty of their own on that scale)"
+        among = listed(anchors.items) or "none at all"
+        raise OptionError(
+            f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
+            f"{among}{without_anchor}; the scale would be fixed by nothing. Check the labels."
+        )
+    for item in np.flatnonzero(anchor_of_item >= 0):
+        n_thresholds = anchors.places.max_score[anchor_of_item[item]]
+        if n_thresholds != responses.thresholds.max_score[item]:
+            raise OptionError(
+                f"the anchor {listed([responses.items[item]])} has {n_thresholds:,} thresholds, and its answers are in "
+                f"{responses.thresholds.max_score[item] + 1:,} categories; give one threshold less than there are "
+                "categories, or keep categories that nobody used (`unused='keep'`)."
+            )
 
 
 def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = (), **options: Any) -> Estimate:
@@ -247,27 +293,38 @@ def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = 
     the options are those of `spectral_fit`."""
     layout = responses.thresholds
     anchors, freed = anchors.in_data(responses).without(free, responses)
-    known, notes = matched(anchors, responses)
-    notes = [*anchors.notes, *freed, *notes]
-    items = layout.sum(known.fixed.astype(float)) > 0
-    if not (items & (responses.item_counts > 0)).any():
+    anchored, notes = matched(anchors, responses)
+    is_anchor = layout.sum(anchored.fixed.astype(float)) > 0
+    if not (is_anchor & (responses.item_counts > 0)).any():
         raise DesignError(
-            f"{responses.source}: nobody answered an anchored item ({listed(responses.items[items])}); the scale would "
-            "be fixed by nothing. Anchor items that were answered."
+            f"{responses.source}: nobody answered an anchored item ({listed(responses.items[is_anchor])}); the scale "
+            "would be fixed by nothing. Anchor items that were answered."
         )
-    made, answered = spectral_fit(responses, known=known, **options), responses.item_counts > 0
-    out = answered & np.isnan(layout.mean(made.thresholds))
-    loose = answered & ~out & (made.status == "unlinked")
-    anchor_se = _location_se(anchors, layout, known.place, items)
-    chance = np.hypot(made.further["displacement_se"], np.nan_to_num(anchor_se))
-    findings = [*made.findings[:-1], *notes, *_not_estimated(responses, out, loose), made.findings[-1]]
-    passed_on = "the anchors' standard errors are passed on to the other items"
-    said = passed_on if anchors.errors is not None else "the anchors came without standard errors and count as exact"
-    findings.append(Finding("anchored", "note", f"{count_are(int(items.sum()), 'item')} anchored; {said}."))
-    findings += _displaced(responses.items, made.further["displacement"], chance)
-    further = {**made.further, "anchor_se": anchor_se}
-    extra = {**made.extra, "given_anchors": anchors}  # for another fit with the same ones
-    return replace(made, findings=tuple(findings), further=further, scale=anchors.scale, extra=extra)
+    estimate = spectral_fit(responses, anchored=anchored, **options)
+    anchor_se = _location_se(anchors, layout, anchored.place, is_anchor)
+    displacement = estimate.further["displacement"]
+    se_of_difference = np.hypot(estimate.further["displacement_se"], np.nan_to_num(anchor_se))
+    about_errors = "the anchors came without standard errors and count as exact"
+    if anchors.errors is not None:
+        about_errors = "the anchors' standard errors are passed on to the other items"
+    sentence = f"{count_are(int(is_anchor.sum()), 'item')} anchored; {about_errors}."
+    findings = (
+        *estimate.findings[:-1],
+        *anchors.notes,
+        *freed,
+        *notes,
+        *_not_estimated(responses, estimate),
+        estimate.findings[-1],
+        Finding("anchored", "note", sentence),
+        *_displaced(responses.items, displacement, se_of_difference),
+    )
+    return replace(
+        estimate,
+        findings=findings,
+        further={**estimate.further, "anchor_se": anchor_se},
+        scale=anchors.scale,
+        extra={**estimate.extra, "given_anchors": anchors},  # for another fit with the same ones
+    )
 
 
 def given_anchors(anchors: Any) -> Anchors:
@@ -277,57 +334,66 @@ def given_anchors(anchors: Any) -> Anchors:
     return as_anchors(anchors)
 
 
-def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, items: Mask) -> Floats:
+def _location_se(anchors: Anchors, layout: Thresholds, place: Ints, is_anchor: Mask) -> Floats:
     """The standard errors that the anchors' locations had where they come from, as far as is known."""
     se = np.where(place >= 0, anchors.se[place], np.nan)
     if layout.binary:
         return se
-    out = np.full(layout.n_items, np.nan)
-    for item in np.flatnonzero(items) if anchors.errors is not None else ():
-        own = place[layout.first[item] : layout.first[item] + layout.max_score[item]]
-        out[item] = np.sqrt(anchors.errors.take(own).full().sum()) / len(own)
-    return out
+    location_se = np.full(layout.n_items, np.nan)
+    if anchors.errors is None:
+        return location_se
+    for item in np.flatnonzero(is_anchor):
+        places = place[layout.first[item] : layout.first[item] + layout.max_score[item]]
+        location_se[item] = np.sqrt(anchors.errors.take(places).full().sum()) / len(places)
+    return location_se
 
 
-def _not_estimated(responses: Responses, out: Mask, loose: Mask) -> list[Finding]:
+def _not_estimated(responses: Responses, estimate: Estimate) -> Iterator[Finding]:
     """Free items that the data do not put on the scale of the anchors: left out, or at the mercy of the prior."""
-    prior = "Use `regularization='auto'` for an estimate from the prior, or drop them."
-    links = "Collect answers to them together with anchored items."
-    untied = ("untied_items", "placed by the prior alone", links)
-    findings = []
-    for mask, (code, what, remedy) in ((out, ("items_left_out", "left out", prior)), (loose, untied)):
-        names = responses.items[mask]
-        if len(names):
-            which = f"{count_are(len(names), 'item')} {what}"
-            sentence = f"{which}, because the data do not link them to the anchors: {listed(names)}."
-            findings.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
-    return findings
+    answered = responses.item_counts > 0
+    left_out = answered & np.isnan(responses.thresholds.mean(estimate.thresholds))
+    untied = answered & ~left_out & (estimate.status == "unlinked")
+    why = "because the data do not link them to the anchors"
+    if left_out.any():
+        labels = responses.items[left_out]
+        sentence = f"{count_are(len(labels), 'item')} left out, {why}: {listed(labels)}."
+        remedy = "Use `regularization='auto'` for an estimate from the prior, or drop them."
+        yield Finding("items_left_out", "warning", sentence, remedy, tuple(labels.tolist()))
+    if untied.any():
+        labels = responses.items[untied]
+        sentence = f"{count_are(len(labels), 'item')} placed by the prior alone, {why}: {listed(labels)}."
+        remedy = "Collect answers to them together with anchored items."
+        yield Finding("untied_items", "warning", sentence, remedy, tuple(labels.tolist()))
 
 
-def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding]:
+def _displaced(labels: Labels, displacement: Floats, se: Floats) -> Iterator[Finding]:
+    """Anchored items that lie elsewhere in these data, by more than matters and by more than chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
-    if not moved.any():
-        return []
-    places = np.flatnonzero(moved)
+        is_displaced = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
+    if not is_displaced.any():
+        return
+    places = np.flatnonzero(is_displaced)
     farthest_first = places[np.argsort(-np.abs(displacement[places]), kind="stable")]
     names = labels[farthest_first]
     sizes = [
         f"{listed([label])} by {size:+.2f}"
         for label, size in zip(names.tolist(), displacement[farthest_first].tolist(), strict=True)
     ]
+    example = f"`free={[text_of(names[0])]}`"
     if len(names) == 1:
         what = f"1 anchored item is displaced by more than {DISPLACED:g} logits in these data"
-        remedy = "Look at this item; if it has changed, fit again with its anchor set free: {}."
+        remedy = f"Look at this item; if it has changed, fit again with its anchor set free: {example}."
     else:
         what = f"{len(names):,} anchored items are displaced by more than {DISPLACED:g} logits in these data"
-        remedy = "Look at these items; those that have changed are set free, the farthest first, in another fit: {}."
+        remedy = (
+            f"Look at these items; those that have changed are set free, the farthest first, in another fit: {example}."
+        )
     sentence = f"{what} (+ is harder than its anchor): {first_of(sizes)}."
-    option = f"`free={[text_of(names[0])]}`"
-    return [Finding("displaced_anchors", "warning", sentence, remedy.format(option), tuple(names.tolist()))]
+    yield Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))
 
 
 def _further(name: str) -> Any:
+    """An attribute of a fitted estimator that is a further column of its calibration."""
     return property(lambda self: self._learned.further[name])
 
 
@@ -404,16 +470,17 @@ class AnchoredRasch(RaschEstimator):
 
         `se` is that of the new data; `z` also has the anchor's own error, where that is known.
         """
-        chosen = self.anchored_
-        displacement, se = self.displacement_[chosen], self.displacement_se_[chosen]
-        anchor = self.difficulty_[chosen]
+        anchored = self.anchored_
+        displacement = self.displacement_[anchored]
+        se = self.displacement_se_[anchored]
+        anchor = self.difficulty_[anchored]
         columns = {
-            "item": self.item_labels_[chosen],
+            "item": self.item_labels_[anchored],
             "anchor": anchor,
             "free": anchor + displacement,
             "displacement": displacement,
             "se": se,
-            "z": displacement / np.hypot(se, np.nan_to_num(self.anchor_se_[chosen])),
+            "z": displacement / np.hypot(se, np.nan_to_num(self.anchor_se_[anchored])),
         }
         return make_table(columns, self._learned.frame_kind)
 

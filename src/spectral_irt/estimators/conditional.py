@@ -10,7 +10,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.errors import centered, free_inverse, standard_errors
+from spectral_irt.conditional.errors import centered, centered_covariance, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.penalized import PenalizedPoint, parameters
@@ -19,9 +19,9 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.unlinked import refuse_parts
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_estimable
-from spectral_irt.estimators.linear_design import RatingScale
-from spectral_irt.estimators.spectral import start_thresholds
+from spectral_irt.estimators.chain_alone import start_thresholds
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Errors, EstimableItems, estimable_items
+from spectral_irt.estimators.linear_design import DesignMatrix, RatingScale
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
@@ -37,7 +37,7 @@ def conditional_thresholds(
     tol: float = 1e-9,
     max_iter: int = 100,
     progress: Tell | None = None,
-    kept: Kept | None = None,
+    items: EstimableItems | None = None,
 ) -> Estimate:
     """Thresholds by conditional maximum likelihood, beta = A eta with a known matrix A (the identity by default).
 
@@ -45,46 +45,60 @@ def conditional_thresholds(
 
     Each person's symmetric function gamma runs over the items that person answered. Newton steps use the matched
     information, within a few per cent of the exact one, so that every pass gains one to two digits. All thresholds must
-    have a finite estimate (`data.unlinked.estimable`); the items may be those `kept` of more.
+    have a finite estimate (`data.unlinked.estimable`); they may be those of the estimable `items` of more.
     """
     check_option("se", se, STANDARD_ERRORS)
-    tell, n = progress or (lambda text: None), responses.n_items
-    kept = kept or Kept(responses, np.full(n, True), np.full(n, "ok", dtype=object), (), responses.thresholds)
+    tell = progress or (lambda text: None)
+    items = items or EstimableItems.all_of(responses)
     tell("finding people who saw the same items")
     likelihood = ExactLikelihood(responses)
-    a = None if design is None else sparse.csr_array(design)
     beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=np.float64)
-    eta = beta if a is None else parameters(a, beta)
-    goal = max(tol, likelihood.rounding * (1.0 if a is None else float(np.abs(a).sum(axis=0).max())))
-    found = Newton(likelihood, design=a).solve_to_gradient(eta, goal, max_evaluations=max_iter, tell=tell)
-    size, findings = float(np.max(np.abs(found.leveled(found.pull())))), list[Finding]()
-    if size > goal:
-        counted = ("the conditional likelihood", found.evaluations, "passes", "a gradient of", size, tol)
-        findings = convergence(*counted, remedy=ON_THE_EDGE)
+    eta = beta
+    a = None
+    largest_sum = 1.0  # of the derivatives by thresholds that one by a parameter adds up
+    if design is not None:
+        a = sparse.csr_array(design)
+        eta = parameters(a, beta)
+        largest_sum = float(np.abs(a).sum(axis=0).max())
+    goal = max(tol, likelihood.rounding * largest_sum)
+    optimum = Newton(likelihood, design=a).solve_to_gradient(eta, goal, max_evaluations=max_iter, tell=tell)
+    derivative = optimum.largest_derivative()
+    findings: list[Finding] = []
+    if derivative > goal:
+        what = "the conditional likelihood"
+        passes = optimum.evaluations
+        findings = convergence(what, passes, "passes", "a gradient of", derivative, tol, remedy=ON_THE_EDGE)
     if se != "none":
         tell("standard errors")
-    errors, matrix, method = _standard_errors(se, found, likelihood)
-    thresholds, matrix = centered(responses.thresholds, found.point.beta, matrix)
-    record: dict[str, Any] = {"covariance": matrix, "loglik": found.point.loglik, "se_method": method}
-    record |= {"findings": findings, "extra": {"n_patterns": likelihood.n_patterns}}
-    record["threshold_information"] = found.point.own
-    return kept.estimate(thresholds, errors, found.evaluations, size, **record)
+    return items.estimate(
+        centered(responses.thresholds, optimum.point.beta, None)[0],
+        _standard_errors(se, optimum, likelihood),
+        optimum.evaluations,
+        derivative,
+        threshold_information=optimum.point.own,
+        findings=findings,
+        loglik=optimum.point.loglik,
+        extra={"n_patterns": likelihood.n_patterns},
+    )
 
 
-def _standard_errors(
-    kind: str, found: PenalizedPoint, likelihood: ExactLikelihood
-) -> tuple[Floats, Floats | None, str]:
-    n = likelihood.layout.n_entries
+def _standard_errors(kind: str, optimum: PenalizedPoint, likelihood: ExactLikelihood) -> Errors:
+    """From the information, or the sandwich; by random right-hand sides where there are too many thresholds."""
+    layout = likelihood.layout
     if kind == "none":
-        return np.full(n, np.nan), None, "none"
-    if n > DENSE_ITEMS and found.design is None:
-        return standard_errors(found, "multiplier")[0], None, "multiplier, sandwich"
-    information = information_at(likelihood, found.point.beta)
+        return Errors.none(layout)
+    if layout.n_entries > DENSE_ITEMS and optimum.design is None:
+        thresholds, _ = standard_errors(optimum, "multiplier")
+        return Errors(thresholds, method="multiplier, sandwich")
+    information = information_at(likelihood, optimum.point.beta)
     method = "exact information" if information.exact else "matched information"
-    inverse = free_inverse(found, information.matrix)
+    covariance = free_inverse(optimum, information.matrix)
     if kind == "sandwich":
-        inverse, method = inverse @ found.point.score_gram() @ inverse, method + ", sandwich"
-    return np.empty(0), (inverse + inverse.T) / 2, method
+        covariance = covariance @ optimum.point.score_gram() @ covariance
+        method += ", sandwich"
+    symmetric = (covariance + covariance.T) / 2
+    one_scale = np.zeros(layout.n_items, dtype=np.int64)
+    return Errors.of(layout, centered_covariance(layout, symmetric, one_scale), method)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -96,16 +110,25 @@ class Conditional(RaschEstimator):
     max_iter: int = 100
     threads: int | None = None
 
-    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+    def _estimable(self, responses: Responses) -> tuple[EstimableItems, DesignMatrix | None]:
         """The items that can be placed, and the design where thresholds are A eta."""
-        return keep_estimable(responses), None
+        return estimable_items(responses), None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        kept, design = self._kept(responses)
+        items, design = self._estimable(responses)
+        rest = items.responses
         if design is not None:  # shared offsets do not tie items together that no person links
-            refuse_parts(kept.responses, linked_items(kept.responses, mixed=True)[0][kept.responses.thresholds.item])
-        how: dict[str, Any] = {"se": self.se, "tol": self.tol, "max_iter": self.max_iter, "progress": tell}
-        return conditional_thresholds(kept.responses, design and design.matrix, kept=kept, **how)
+            part, _ = linked_items(rest, mixed=True)
+            refuse_parts(rest, part[rest.thresholds.item])
+        return conditional_thresholds(
+            rest,
+            None if design is None else design.matrix,
+            se=self.se,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            progress=tell,
+            items=items,
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

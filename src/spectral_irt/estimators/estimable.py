@@ -1,9 +1,12 @@
-"""The items that a method can estimate, what to say about the others and about weak links; people's weights."""
+"""The items that a method can estimate, what to say about the others and about weak links; people's weights.
+
+Every method begins with `EstimableItems`, estimates their thresholds, and has `estimate` say what it found of all.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,67 +22,149 @@ from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, of_all_items, with_missing
 from spectral_irt.text import count, count_are, first_of, listed
 
+if TYPE_CHECKING:
+    from spectral_irt.chain.prior import Regularization
+    from spectral_irt.conditional.errors import Matrices
+
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
 DENSE_ITEMS = 5000
+SAID_OF_ITEMS_LEFT_OUT = ("extreme_items", "uninformed_items", "empty_categories")  # findings that `estimable` repeats
 REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
 
 
+class Errors(NamedTuple):
+    """Standard errors of thresholds and of locations (None: as if each threshold were known by itself), and by which
+    method; their covariance and the matrices that it came from, where these were formed."""
+
+    thresholds: Floats
+    locations: Floats | None = None
+    method: str | None = None
+    covariance: Floats | None = None
+    matrices: Matrices | None = None
+
+    @classmethod
+    def none(cls, layout: Thresholds) -> Errors:
+        """Where no errors were asked for, or there are none."""
+        return cls(np.full(layout.n_entries, np.nan), np.full(layout.n_items, np.nan), "none")
+
+    @classmethod
+    def of(
+        cls, layout: Thresholds, covariance: Floats, method: str | None = None, matrices: Matrices | None = None
+    ) -> Errors:
+        """Those of this covariance of the thresholds."""
+        thresholds = np.sqrt(np.maximum(np.diag(covariance), 0))
+        locations = np.sqrt(np.maximum(np.diag(location_covariance(layout, covariance)), 0))
+        return cls(thresholds, locations, method, covariance, matrices)
+
+    def with_unknown_levels(self, layout: Thresholds, part: Ints, unknown: Floats) -> Errors:
+        """With the variance `unknown` of the level of each item's part, which all items of a part share."""
+        assert self.locations is not None
+        part_of_threshold = part[layout.item]
+        wider = unknown[layout.item]
+        covariance = self.covariance
+        if covariance is not None:
+            covariance = covariance + np.where(part_of_threshold[:, None] == part_of_threshold, wider, 0.0)
+        return self._replace(
+            thresholds=np.sqrt(self.thresholds**2 + wider),
+            locations=np.sqrt(self.locations**2 + unknown),
+            covariance=covariance,
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """The items a method can estimate, and what to say about the others."""
+class EstimableItems:
+    """The items that a method can estimate, and what to say about the others.
+
+    `responses` are those to these items, `included` says which of all items they are; `status`, `layout` and
+    `findings` are of all items.
+    """
 
     responses: Responses
-    mask: Mask
+    included: Mask
     status: NDArray[Any]
     findings: tuple[Finding, ...]
-    layout: Thresholds  # of all items
+    layout: Thresholds
 
-    def spread(self, values: Floats) -> Floats:
-        """One number for every threshold of the data: NaN for those left out."""
-        return with_missing(values, self.mask if self.layout.binary else self.mask[self.layout.item])
+    @classmethod
+    def all_of(cls, responses: Responses) -> EstimableItems:
+        """Every item, for whoever knows that all can be estimated."""
+        n = responses.n_items
+        return cls(responses, np.full(n, True), np.full(n, "ok", dtype=object), (), responses.thresholds)
+
+    @property
+    def included_thresholds(self) -> Mask:
+        """Which of all thresholds belong to these items."""
+        return self.included if self.layout.binary else self.included[self.layout.item]
+
+    def for_all(self, values: Floats) -> Floats:
+        """One number for every threshold of the data, or a matrix of them: NaN for those left out."""
+        return with_missing(values, self.included_thresholds)
+
+    def for_all_items(self, values: Floats) -> Floats:
+        """One number for every item of the data: NaN for those left out."""
+        return with_missing(values, self.included)
 
     def estimate(
         self,
         thresholds: Floats,
-        se: Floats | None,
+        errors: Errors,
         n_iter: int,
         residual: float,
         *,
-        location: Floats | None = None,
-        covariance: Floats | None = None,
         information: Floats | None = None,
         threshold_information: Floats | None = None,
         findings: tuple[Finding, ...] | list[Finding] = (),
-        **record: Any,
+        **fields: Any,
     ) -> Estimate:
-        """What was found of the items kept, for all; errors are those of the covariance, where there is one."""
-        if covariance is not None:
-            se = np.sqrt(np.maximum(np.diag(covariance), 0))
-            location = np.sqrt(np.maximum(np.diag(location_covariance(self.responses.thresholds, covariance)), 0))
+        """What was found of these items, said of all; `fields` are further ones of the `Estimate`."""
+        item_se = covariance = None
+        if errors.locations is not None:
+            item_se = self.for_all_items(errors.locations)
+        if errors.covariance is not None:
+            covariance = self.for_all(errors.covariance)
+        if information is not None:
+            information = self.for_all_items(information)
+        if threshold_information is not None:
+            threshold_information = of_all_items(threshold_information, self.included, self.layout)
         return Estimate(
-            self.spread(thresholds),
-            self.spread(np.full(len(thresholds), np.nan) if se is None else se),
+            self.for_all(thresholds),
+            self.for_all(errors.thresholds),
             self.status,
             n_iter,
             residual,
-            item_se=None if location is None else with_missing(location, self.mask),
-            covariance=None if covariance is None else self.spread(covariance),
-            information=None if information is None else with_missing(information, self.mask),
-            threshold_information=None
-            if threshold_information is None
-            else of_all_items(threshold_information, self.mask, self.layout),
+            item_se=item_se,
+            covariance=covariance,
+            information=information,
+            threshold_information=threshold_information,
             findings=(*self.findings, *findings),
-            **record,
+            se_method=errors.method,
+            **fields,
         )
 
 
-def keep_estimable(responses: Responses) -> Kept:
+def estimable_items(responses: Responses) -> EstimableItems:
     """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
-    rest, mask, findings = estimable(responses)
+    rest, included, left_out = estimable(responses)
     design = examine(responses)
-    also = tuple(f for f in design.findings if f.code in ("silent_persons", "many_more_items_than_persons"))
-    return Kept(rest, mask, design.status, findings + also, responses.thresholds)
+    about_persons = tuple(
+        finding for finding in design.findings if finding.code in ("silent_persons", "many_more_items_than_persons")
+    )
+    return EstimableItems(rest, included, design.status, left_out + about_persons, responses.thresholds)
+
+
+def items_taking_part(design: Design, plan: Regularization) -> EstimableItems:
+    """The items of a spectral fit: those with an answer; without a prior, those with a finite estimate."""
+    responses = design.answers
+    if plan.kind == "none" and not (design.connected and design.answered.all()):
+        rest, included, left_out = estimable(responses)
+        about_design = tuple(finding for finding in design.findings if finding.code not in SAID_OF_ITEMS_LEFT_OUT)
+        return EstimableItems(rest, included, design.status, about_design + left_out, responses.thresholds)
+    included = responses.item_counts > 0
+    rest = responses
+    if not included.all():
+        rest = responses.take_items(included)
+    return EstimableItems(rest, included, design.status, tuple(design.findings), responses.thresholds)
 
 
 def scalable(responses: Responses) -> Mask:
@@ -88,16 +173,17 @@ def scalable(responses: Responses) -> Mask:
     An item whose people all chose the highest or all the lowest category has none, and the same holds where the others
     say nothing because their score on the remaining items is the lowest or the highest.
     """
-    kept = responses.item_counts > 0
+    included = responses.item_counts > 0
     while True:
-        rest = responses.take_items(kept)
+        rest = responses.take_items(included)
         used = rest.entries.sum(_categories_used, rest.thresholds)
-        top = np.take_along_axis(used, rest.thresholds.max_score[:, None], axis=1)[:, 0]
-        extreme = (used[:, 0] == used.sum(axis=1)) | (top == used.sum(axis=1))
+        answers = used.sum(axis=1)
+        in_highest = np.take_along_axis(used, rest.thresholds.max_score[:, None], axis=1)[:, 0]
+        extreme = (used[:, 0] == answers) | (in_highest == answers)
         if not extreme.any():
-            return kept
-        kept[np.flatnonzero(kept)[extreme]] = False
-        if kept.sum() < 2:
+            return included
+        included[np.flatnonzero(included)[extreme]] = False
+        if included.sum() < 2:
             raise DesignError(
                 f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
                 "them apart, so there is nothing to compare."
@@ -113,35 +199,59 @@ def _categories_used(block: Block, layout: Thresholds) -> Floats:
     return np.bincount(cell, minlength=layout.n_items * width).reshape(-1, width).astype(float)
 
 
-def keep_scalable(responses: Responses, labels: NDArray[Any], group: Ints) -> Kept:
-    """The items that a rating scale can place; an error where a category of a group is nobody's choice there."""
-    design, mask = examine(responses), scalable(responses)
-    status, rest = design.status.copy(), responses if mask.all() else responses.take_items(mask)
+def scalable_items(responses: Responses, labels: NDArray[Any], group: Ints) -> EstimableItems:
+    """The items that a rating scale can place; an error where a category of a group is nobody's choice there.
+
+    `labels` are those of the groups of items with one scale, `group` is that of each item.
+    """
+    design = examine(responses)
+    included = scalable(responses)
+    rest = responses
+    if not included.all():
+        rest = responses.take_items(included)
+    _refuse_unused_categories(rest, labels, group[included])
+    status = design.status.copy()
+    status[~included & ~np.isin(status, ("no responses", "all right", "all wrong"))] = "no information"
+    status[included & (status == "empty category")] = "ok"  # the other items tell where its thresholds lie
+    findings = tuple(finding for finding in design.findings if finding.code not in REPLACED)
+    left_out = responses.items[~included & (responses.item_counts > 0)]
+    if len(left_out):
+        findings += (_left_out_of_the_scale(left_out),)
+    return EstimableItems(rest, included, status, findings, responses.thresholds)
+
+
+def _refuse_unused_categories(rest: Responses, labels: NDArray[Any], group: Ints) -> None:
+    """An error where a category of a rating scale was never chosen by a person who tells something."""
     used = rest.entries.sum(_categories_used, rest.thresholds)
     for g, label in enumerate(labels):
-        mine = np.flatnonzero(group[mask] == g)
-        if not len(mine):
+        members = np.flatnonzero(group == g)
+        if not len(members):
             continue
-        empty = np.flatnonzero(used[mine].sum(axis=0)[: rest.thresholds.max_score[mine[0]] + 1] == 0)
-        if len(empty):
-            where = f" of group {label!r}" if len(labels) > 1 else ""
-            codes = empty.tolist() if rest.codes is None else [f"{code:g}" for code in rest.codes[mine[0]][empty]]
-            raise DesignError(
-                f"{rest.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
-                "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
-                "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
-            )
-    status[~mask & ~np.isin(status, ("no responses", "all right", "all wrong"))] = "no information"
-    status[mask & (status == "empty category")] = "ok"  # the other items of the scale tell where its thresholds lie
-    findings = tuple(finding for finding in design.findings if finding.code not in REPLACED)
-    names = responses.items[~mask & (responses.item_counts > 0)]
-    if len(names):
-        out = f"{count_are(len(names), 'item')} left out, answered in the highest or in the lowest category by everyone"
-        why = f"A rating scale has no finite location for {'it' if len(names) == 1 else 'them'}."
-        sentence = f"{out} without an extreme score: {listed(names)}. {why}"
-        remedy = "Drop the items or collect more answers; a partial credit model places them by its prior."
-        findings += (Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())),)
-    return Kept(rest, mask, status, findings, responses.thresholds)
+        highest = rest.thresholds.max_score[members[0]]
+        empty = np.flatnonzero(used[members].sum(axis=0)[: highest + 1] == 0)
+        if not len(empty):
+            continue
+        where = f" of group {label!r}" if len(labels) > 1 else ""
+        codes: list[Any] = empty.tolist()
+        if rest.codes is not None:
+            codes = [f"{code:g}" for code in rest.codes[members[0]][empty]]
+        raise DesignError(
+            f"{rest.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
+            "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
+            "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
+        )
+
+
+def _left_out_of_the_scale(labels: NDArray[Any]) -> Finding:
+    what = f"{count_are(len(labels), 'item')} left out, answered in the highest or in the lowest category by everyone"
+    them = "it" if len(labels) == 1 else "them"
+    return Finding(
+        "items_left_out",
+        "warning",
+        f"{what} without an extreme score: {listed(labels)}. A rating scale has no finite location for {them}.",
+        "Drop the items or collect more answers; a partial credit model places them by its prior.",
+        tuple(labels.tolist()),
+    )
 
 
 def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
@@ -154,7 +264,8 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
 
 def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
-    sizes, outside = np.bincount(parts), rest.items[parts > 0]
+    sizes = np.bincount(parts)
+    outside = rest.items[parts > 0]
     sentence = (
         f"The items fall into {len(sizes):,} groups that share no people (sizes {first_of(f'{n:,}' for n in sizes)}): "
         "nothing tells how their difficulties compare. Each group has a mean of zero of its own"
@@ -168,14 +279,16 @@ def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))
 
 
-def slow_mixing(design: Design, rest: Responses, kept: Mask, method: str) -> list[Finding]:
+def slow_mixing(design: Design, rest: Responses, included: Mask, method: str | None) -> list[Finding]:
     """The finding of weak links, for a chain that mixes slowly; ties hide them, so they are looked for in the data."""
-    outside = design.component[kept[design.answers.thresholds.item]] != 0
-    weak = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
-    if weak and method == "one-pass":
+    outside = design.component[included[design.answers.thresholds.item]] != 0
+    finding = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
+    if not finding:
+        return []
+    if method == "one-pass":
         remedy = "Standard errors by one pass are too small for differences between the groups; say `se='dense'`."
-        weak = replace(weak, severity="warning", remedy=remedy)
-    return [weak] if weak else []
+        finding = replace(finding, severity="warning", remedy=remedy)
+    return [finding]
 
 
 def by_item(items: NDArray[Any], values: Floats, n_items: int) -> Floats:
@@ -202,8 +315,9 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
         )
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
+        have = "has" if bad.sum() == 1 else "have"
         raise OptionError(
-            f"{count(bad.sum(), 'person')} {'has' if bad.sum() == 1 else 'have'} no weight above zero: "
+            f"{count(bad.sum(), 'person')} {have} no weight above zero: "
             f"{listed(responses.persons[bad])}. Leave them out, or give them one."
         )
     return values / values.mean()

@@ -1,10 +1,14 @@
-"""Abilities and difficulties together: joint maximum likelihood, and variational Bayes with normal distributions."""
+"""Abilities and difficulties together: joint maximum likelihood, and variational Bayes with normal distributions.
+
+Rivals of the paper: both let the abilities of all people be parameters, with a bias that does not shrink as people are
+added. `PRIOR_WEIGHT` and what follows belong to variational Bayes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,13 +18,16 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, by_person, keep_estimable
-from spectral_irt.estimators.spectral import start_thresholds
+from spectral_irt.estimators.chain_alone import start_thresholds
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Errors, EstimableItems, by_item, by_person, estimable_items
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, csr, gram
 
 ABILITY_TOL = 1e-9  # abilities are solved to this within every pass, so the likelihood is a function of difficulty
-HALVINGS = 20
+ABILITY_STEPS = 100
+LONGEST_STEP = 2.0  # logits
+HALVINGS = 20  # of a step that lowers the likelihood: to a millionth
+FEW_ANSWERS = 30  # of a person: the bias is told
 # Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
 # spread from collapsing on tiny data and vanishes otherwise.
 PRIOR_WEIGHT = 1.0
@@ -48,28 +55,40 @@ class JointPart:
     @classmethod
     def of(cls, block: Block, beta: Floats) -> JointPart:
         block = block.take(np.flatnonzero(block.informative))
-        right, start, empty = block.right().astype(float), prox_ability(block, beta)[0], np.zeros(0)
-        return cls(block, block.person_of_response(), right, start, empty, empty)
+        theta, _ = prox_ability(block, beta)
+        nothing = np.zeros(0)
+        return cls(block, block.person_of_response(), block.right().astype(float), theta, nothing, nothing)
 
 
-def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, tuple[Floats, Floats, float]]:
-    """The part at the abilities that maximize the likelihood given the difficulties, sum_i p_li = s_l, and its sums:
-    the score of each difficulty, the diagonal of the information, and the log-likelihood."""
-    block, person, theta, m = part.block, part.person, part.theta, len(beta)
-    b, move = beta[block.items], np.full(1, np.inf)
-    for last in range(101):
-        x = theta[person] - b
+class ProfileSums(NamedTuple):
+    """Of the likelihood with abilities fitted: the score of each difficulty, the diagonal of the information, and the
+    log-likelihood."""
+
+    score: Floats
+    diagonal: Floats
+    loglik: float
+
+
+def solve_abilities(part: JointPart, beta: Floats) -> tuple[JointPart, ProfileSums]:
+    """The part at the abilities that maximize the likelihood given the difficulties, sum_i p_li = s_l, and its sums."""
+    block = part.block
+    person = part.person
+    theta = part.theta
+    difficulty = beta[block.items]
+    move = np.full(1, np.inf)
+    for step in range(ABILITY_STEPS + 1):
+        x = theta[person] - difficulty
         p = sigmoid(x)
         v = p * (1 - p)
         information = by_person(block, v)
-        if last == 100 or np.abs(move).max(initial=0) < ABILITY_TOL:
+        if step == ABILITY_STEPS or np.abs(move).max(initial=0) < ABILITY_TOL:
             break
-        move = np.clip((block.scores - by_person(block, p)) / information, -2, 2)
+        move = np.clip((block.scores - by_person(block, p)) / information, -LONGEST_STEP, LONGEST_STEP)
         theta = theta + move
-    slope = by_item(block.items, p - part.right, m)
-    own = by_item(block.items, v * (1 - v / information[person]), m)
+    score = by_item(block.items, p - part.right, len(beta))
+    diagonal = by_item(block.items, v * (1 - v / information[person]), len(beta))
     loglik = float((part.right * x - np.logaddexp(0, x)).sum())
-    return replace(part, theta=theta, v=v, information=information), (slope, own, loglik)
+    return replace(part, theta=theta, v=v, information=information), ProfileSums(score, diagonal, loglik)
 
 
 def profile_information(part: JointPart, direction: Floats) -> Floats:
@@ -87,33 +106,47 @@ def dense_information(part: JointPart, n_items: int) -> Floats:
     return total
 
 
-def joint_difficulty(
-    responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100
-) -> tuple[Floats, Prepared, Floats, float, int, float]:
-    """Difficulties that maximize the likelihood of all answers over difficulties and abilities together; `JointPart`s,
-    the information of each difficulty and the log-likelihood there; steps, and the last one.
+class JointFit(NamedTuple):
+    """Difficulties of joint likelihood, the `JointPart`s there, the information on each and the log-likelihood; steps,
+    and the last one."""
+
+    difficulty: Floats
+    parts: Prepared
+    diagonal: Floats
+    loglik: float
+    n_iter: int
+    last_step: float
+
+
+def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100) -> JointFit:
+    """Difficulties that maximize the likelihood of all answers over difficulties and abilities together.
 
     People with all answers right or all wrong have no finite ability and are left out; every item must have right and
     wrong answers of the others. Abilities are solved exactly for given difficulties; these then take a Newton step, its
     linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
-    parts, (slope, own, loglik) = responses.prepare(JointPart.of, beta).map_and_sum(solve_abilities, beta)
-    step, n_iter = np.inf, 0
-    while step > tol and n_iter < max_iter:
+    parts, totals = responses.prepare(JointPart.of, beta).map_and_sum(solve_abilities, beta)
+    sums = ProfileSums(*totals)
+    last_step = np.inf
+    n_iter = 0
+    while last_step > tol and n_iter < max_iter:
         n_iter += 1
         product = partial(parts.sum, profile_information)
-        direction = np.clip(conjugate_gradients(product, own, slope, tol=1e-4, most=500)[0], -2, 2)
+        newton_step, _ = conjugate_gradients(product, sums.diagonal, sums.score, tol=1e-4, most=500)
+        direction = np.clip(newton_step, -LONGEST_STEP, LONGEST_STEP)
         direction -= direction.mean()
         for _ in range(HALVINGS):
-            there, (new_slope, new_own, new_loglik) = parts.map_and_sum(solve_abilities, beta + direction)
-            if new_loglik >= loglik - 1e-12 * abs(loglik):
+            new_parts, totals = parts.map_and_sum(solve_abilities, beta + direction)
+            new_sums = ProfileSums(*totals)
+            if new_sums.loglik >= sums.loglik - 1e-12 * abs(sums.loglik):
                 beta = beta + direction
-                parts, slope, own, loglik = there, new_slope, new_own, new_loglik
+                parts = new_parts
+                sums = new_sums
                 break
             direction = direction / 2
-        step = float(np.abs(direction).max())
-    return beta, parts, own, loglik, n_iter, step
+        last_step = float(np.abs(direction).max())
+    return JointFit(beta, parts, sums.diagonal, sums.loglik, n_iter, last_step)
 
 
 def _lost_information(part: JointPart) -> tuple[float, float]:
@@ -169,24 +202,33 @@ class JointRasch(RaschEstimator):
     threshold: float | None = None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        kept = keep_estimable(responses)
-        rest = kept.responses
-        found = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
-        beta, parts, own, loglik, n_iter, step = found
-        se, factor = 1 / np.sqrt(own), 1.0
+        items = estimable_items(responses)
+        rest = items.responses
+        fit = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        se = 1 / np.sqrt(fit.diagonal)
         if rest.n_items <= DENSE_ITEMS:
-            se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))
+            se = np.sqrt(np.diag(centered_inverse(fit.parts.sum(dense_information, rest.n_items))))
+        factor = 1.0
         if self.correction:  # (n - 1) / n, averaged over people by their information
-            total, lost = parts.sum(_lost_information)
+            total, lost = fit.parts.sum(_lost_information)
             factor = 1 - lost / total
-        findings = convergence("the joint likelihood", n_iter, "steps", "a last step of", step, self.tol)
+        findings = convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.last_step, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
-        if not self.correction and n < 30:
-            with_few = f"Joint likelihood is inconsistent: with {n:.0f} answers per person"
-            sentence = f"{with_few}, differences between difficulties are about {100 / (n - 1):.0f}% too large."
+        if not self.correction and n < FEW_ANSWERS:
+            sentence = (
+                f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between difficulties "
+                f"are about {100 / (n - 1):.0f}% too large."
+            )
             remedy = "Use a consistent method: `SpectralRasch` or `ConditionalRasch`."
             findings.append(Finding("joint_bias", "warning", sentence, remedy))
-        return kept.estimate(factor * beta, factor * se, n_iter, step, loglik=loglik, findings=findings)
+        return items.estimate(
+            factor * fit.difficulty,
+            Errors(factor * se),
+            fit.n_iter,
+            fit.last_step,
+            loglik=fit.loglik,
+            findings=findings,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +262,11 @@ class VariationalPart:
     @classmethod
     def of(cls, block: Block) -> VariationalPart:
         block = block.take(np.flatnonzero(block.counts > 0))
-        n, s, half = block.counts, block.scores, np.where(block.right(), 0.5, -0.5)
-        return cls(block, block.person_of_response(), half, np.log((s + 0.5) / (n - s + 0.5)), 1 / (1 + n / 5))
+        n_right = block.scores
+        n_wrong = block.counts - n_right
+        half = np.where(block.right(), 0.5, -0.5)
+        mean = np.log((n_right + 0.5) / (n_wrong + 0.5))
+        return cls(block, block.person_of_response(), half, mean, 1 / (1 + block.counts / 5))
 
 
 def curvature(xi: Floats) -> Floats:
@@ -231,28 +276,56 @@ def curvature(xi: Floats) -> Floats:
     return np.where(small, 0.125 - xi * xi / 96, np.tanh(safe / 2) / (4 * safe))
 
 
-def bound_pass(part: VariationalPart, items: Items, shift: float) -> tuple[VariationalPart, tuple[Floats, ...]]:
+class BoundTotals(NamedTuple):
+    """The bound's share, the sums of E[theta] and of E[theta]^2 + Var[theta], and the number of people."""
+
+    bound: float
+    theta: float
+    theta_square: float
+    persons: float
+
+
+class BoundSums(NamedTuple):
+    """Sums, by item, of 2 lambda, 2 lambda E[theta] and X - 1/2; and the totals over people, as an array."""
+
+    w: Floats
+    w_theta: Floats
+    half: Floats
+    totals: Floats  # `BoundTotals`
+
+
+def bound_pass(part: VariationalPart, items: Items, shift: float) -> tuple[VariationalPart, BoundSums]:
     """Update q of the abilities of a block, then add up what the items and the bound need.
 
     For every answer log P >= (X - 1/2) E[x] - log(2 cosh(xi / 2)) with x = theta - b and xi^2 = E[x^2], a bound with
-    curvature lambda(xi) that makes every update closed-form. Sums, by item, of 2 lambda, 2 lambda E[theta], X - 1/2;
-    then the bound's share, the sums of E[theta] and of E[theta]^2 + Var[theta], and the number of people.
+    curvature lambda(xi) that makes every update closed-form.
     """
-    block, person, m = part.block, part.person, len(items.mean)
-    b, c, half_sum = items.mean[block.items], items.var[block.items], by_person(block, part.half)
-    mean, var = part.mean + shift, part.var
+    block = part.block
+    person = part.person
+    b = items.mean[block.items]
+    b_variance = items.var[block.items]
+    half = by_person(block, part.half)
+    mean = part.mean + shift
+    var = part.var
     for last in range(ABILITY_ROUNDS + 1):
         x = mean[person] - b
-        xi = np.sqrt(x * x + var[person] + c)
+        xi = np.sqrt(x * x + var[person] + b_variance)
         w = 2 * curvature(xi)
         if last < ABILITY_ROUNDS:
             var = 1 / (items.tau + by_person(block, w))
-            mean = var * (half_sum + by_person(block, w * b))
+            mean = var * (half + by_person(block, w * b))
     bound = float(part.half @ x - (xi / 2 + np.log1p(np.exp(-xi))).sum())
     second = mean**2 + var
     bound += 0.5 * float((np.log(items.tau * var) - items.tau * second + 1).sum())
-    sums = [by_item(block.items, values, m) for values in (w, w * mean[person], part.half)]
-    return replace(part, mean=mean, var=var), (*sums, np.array([bound, mean.sum(), second.sum(), len(mean)]))
+    totals = np.array(BoundTotals(bound, mean.sum(), second.sum(), len(mean)))
+    n_items = len(items.mean)
+    sums = BoundSums(
+        by_item(block.items, w, n_items),
+        by_item(block.items, w * mean[person], n_items),
+        by_item(block.items, part.half, n_items),
+        totals,
+    )
+    return replace(part, mean=mean, var=var), sums
 
 
 def item_bound(items: Items) -> float:
@@ -262,21 +335,75 @@ def item_bound(items: Items) -> float:
     return 0.5 * float((np.log(items.tau_b * items.var) - items.tau_b * second + 1).sum() + weak)
 
 
-def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Floats, float]:
+def update_items(items: Items, sums: BoundSums) -> tuple[Floats, float]:
     """q of every item, then the hyperparameters, each at its maximum given the rest, as `Items.at` takes them; and the
     shift of abilities.
 
     Moving both so that abilities average zero, where their prior is, saves the iteration its slowest direction.
     """
-    w, w_theta, half, (_, theta, theta2, persons) = sums
+    w, w_theta, half, totals = sums
+    people = BoundTotals(*totals)
     var = 1 / (items.tau_b + w)
     mean = var * (items.tau_b * items.mu - half + w_theta)
-    centre = theta / persons
-    tau = (persons + PRIOR_WEIGHT) / (theta2 - persons * centre**2 + PRIOR_WEIGHT)
-    mean = mean - centre
+    center = people.theta / people.persons
+    spread = people.theta_square - people.persons * center**2
+    tau = (people.persons + PRIOR_WEIGHT) / (spread + PRIOR_WEIGHT)
+    mean = mean - center
     mu = mean.mean()
     tau_b = (len(mean) + PRIOR_WEIGHT) / (((mean - mu) ** 2 + var).sum() + PRIOR_WEIGHT)
-    return np.concatenate([mean, np.log(var), [mu, np.log(tau_b), np.log(tau)]]), -float(centre)
+    return np.concatenate([mean, np.log(var), [mu, np.log(tau_b), np.log(tau)]]), -float(center)
+
+
+class VariationalState(NamedTuple):
+    """Where a pass begins: the parameters of the items, the people, and by how much all abilities are shifted."""
+
+    x: Floats
+    parts: Prepared
+    shift: float
+
+
+class VariationalFit(NamedTuple):
+    """The items at the highest bound; the bound after each accepted pass; passes, and the last change."""
+
+    items: Items
+    bounds: list[float]
+    passes: int
+    change: float
+
+
+def variational_fit(responses: Responses, *, tol: float, max_iter: int) -> VariationalFit:
+    """Passes until no parameter moves by more than `tol`.
+
+    Anderson's acceleration proposes; what lowers the bound gives way to the plain update.
+    """
+    x = np.concatenate([start_thresholds(responses), -np.log1p(responses.item_counts / 5), np.zeros(3)])
+    state = plain_update = VariationalState(x, responses.prepare(VariationalPart.of), 0.0)
+    accelerate = Anderson()
+    bounds: list[float] = []
+    passes = 0
+    change = np.inf
+    while passes < max_iter:
+        items = Items.at(state.x)
+        parts, sums = state.parts.map_and_sum(bound_pass, items, state.shift)
+        sums = BoundSums(*sums)
+        passes += 1
+        bound = float(BoundTotals(*sums.totals).bound) + item_bound(items)
+        if bounds and bound < bounds[-1]:
+            if state is plain_update:
+                break  # what it lost is rounding, and there is nothing more to gain
+            accelerate.forget()
+            state = plain_update
+            continue
+        bounds.append(bound)
+        best = items
+        image, shift = update_items(items, sums)
+        plain_update = VariationalState(image, parts, shift)
+        change = float(np.abs(image - state.x).max())
+        if change <= tol:
+            break
+        proposal = np.clip(accelerate.next(state.x, image), image - LONGEST_STEP, image + LONGEST_STEP)
+        state = plain_update._replace(x=proposal)
+    return VariationalFit(best, bounds, passes, change)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -333,37 +460,24 @@ class VariationalRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
-        rest = responses.take_items(design.answered) if not design.answered.all() else responses
-        x = np.concatenate([start_thresholds(rest), -np.log1p(rest.item_counts / 5), np.zeros(3)])
-        _, parts, shift = safe = x, rest.prepare(VariationalPart.of), 0.0
-        accelerate = Anderson()  # which proposes; what lowers the bound gives way to the plain update
-        trace: list[float] = []
-        passes, change = 0, np.inf
-        while passes < self.max_iter:
-            items = Items.at(x)
-            there, sums = parts.map_and_sum(bound_pass, items, shift)
-            passes += 1
-            bound = float(sums[3][0]) + item_bound(items)
-            if trace and bound < trace[-1]:
-                if x is safe[0] and parts is safe[1]:
-                    break  # the plain update: what it lost is rounding, and there is nothing more to gain
-                accelerate.forget()
-                x, parts, shift = safe
-                continue
-            trace.append(bound)
-            good, parts = items, there
-            image, shift = update_items(items, sums)
-            safe = (image, parts, shift)
-            change = float(np.abs(image - x).max())
-            if change <= self.tol:
-                break
-            x = np.clip(accelerate.next(x, image), image - 2, image + 2)
-        centre = good.mean.mean()
+        rest = responses if design.answered.all() else responses.take_items(design.answered)
+        fit = variational_fit(rest, tol=self.tol, max_iter=self.max_iter)
+        center = fit.items.mean.mean()
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
-        findings = [*(one for one in design.findings if one.code != "silent_persons"), INTERVALS]
-        if passes >= self.max_iter:
-            findings += convergence("the variational fit", passes, "passes", "a last step of", change, self.tol)
-        kept = Kept(rest, design.answered, design.status, tuple(findings), responses.thresholds)
-        hyper = {"sigma": float(good.tau**-0.5), "sigma_b": float(good.tau_b**-0.5), "mu": -float(centre)}
-        extra = {"elbo": np.array(trace), **hyper}
-        return kept.estimate(good.mean - centre, np.sqrt(good.var), passes, change, extra=extra)
+        findings = [finding for finding in design.findings if finding.code != "silent_persons"]
+        findings.append(INTERVALS)
+        if fit.passes >= self.max_iter:
+            findings += convergence("the variational fit", fit.passes, "passes", "a last step of", fit.change, self.tol)
+        items = EstimableItems(rest, design.answered, design.status, tuple(findings), responses.thresholds)
+        return items.estimate(
+            fit.items.mean - center,
+            Errors(np.sqrt(fit.items.var)),
+            fit.passes,
+            fit.change,
+            extra={
+                "elbo": np.array(fit.bounds),
+                "sigma": float(fit.items.tau**-0.5),
+                "sigma_b": float(fit.items.tau_b**-0.5),
+                "mu": -float(center),
+            },
+        )

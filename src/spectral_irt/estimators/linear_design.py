@@ -26,8 +26,8 @@ from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, keep_scalable
-from spectral_irt.estimators.spectral_steps import Spectral
+from spectral_irt.estimators.estimable import DENSE_ITEMS, EstimableItems, scalable_items
+from spectral_irt.estimators.spectral import Spectral
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
@@ -98,9 +98,11 @@ class LinearDesign:
     @property
     def terms(self) -> list[str]:
         """The terms of the formula; nothing without one."""
-        found = [part.strip() for part in (self.formula or "").split("+")]
-        found = [":".join(one.strip() for one in part.split(INTERACTION)) for part in found if part]
-        return [ITEMS if name == "item" else name for name in dict.fromkeys(found)]
+        names = []
+        for term in (self.formula or "").split("+"):
+            if term.strip():
+                names.append(INTERACTION.join(factor.strip() for factor in term.split(INTERACTION)))
+        return [ITEMS if name == "item" else name for name in dict.fromkeys(names)]
 
     def of(self, responses: Responses, *, scale: bool = False, groups: Groups = None) -> DesignMatrix:
         """The matrix for these responses; in a rating `scale` the items of each group share their offsets."""
@@ -158,6 +160,23 @@ def design_of_properties(responses: Responses, properties: Mapping[str, Mapping[
     return DesignMatrix(LinearDesign(properties=properties), responses, terms)
 
 
+class Levels(NamedTuple):
+    """The levels of a factor and the level of each virtual item; a property in numbers has one level, and its value
+    for each virtual item."""
+
+    labels: NDArray[Any]
+    code: Ints
+    slope: Floats | None = None
+
+
+class OpenDirections(NamedTuple):
+    """Directions of the parameters that the answers leave open, orthonormal; and for each facet which of its levels can
+    be compared."""
+
+    directions: Floats
+    subset: dict[str, Ints]
+
+
 class DesignMatrix:
     """A of a design, its terms, the thresholds of the items themselves (`real`), which of these each row is about, and
     the parameters that are known."""
@@ -202,14 +221,16 @@ class DesignMatrix:
 
     def _add(self, factors: tuple[Factor, ...]) -> None:
         """The columns of a facet, a property or an interaction of such."""
-        levels, codes, slopes = zip(*map(self._columns_of, factors), strict=True)
-        labels = levels[0]
-        code = codes[0]
-        numbers = [values for values in slopes if values is not None]
-        if len(levels) > 1:
-            both, code = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-            labels, code = Facets((), levels, both).labels(), code.ravel()
+        sides = [self._levels_of(factor) for factor in factors]
+        labels = sides[0].labels
+        code = sides[0].code
+        if len(sides) > 1:
+            codes = np.stack([side.code for side in sides], axis=1)
+            combinations, code = np.unique(codes, axis=0, return_inverse=True)
+            code = code.ravel()
+            labels = Facets((), tuple(side.labels for side in sides), combinations).labels()
         block = sparse.eye_array(len(labels), format="csr")[code[self.layout.item]]
+        numbers = [side.slope for side in sides if side.slope is not None]
         unit = 1.0
         if numbers:
             values = np.prod(numbers, axis=0)
@@ -217,35 +238,44 @@ class DesignMatrix:
                 values = without_mean(values)
             unit = float(np.abs(values).max(initial=0.0)) or 1.0
             block = sparse.diags_array((values / unit)[self.layout.item]) @ block
-        weight = None if numbers or len(levels) > 1 else np.full(len(labels), 1 / len(labels))
+        weight = None
+        if len(sides) == 1 and not numbers:
+            weight = np.full(len(labels), 1 / len(labels))
         name = INTERACTION.join(factor.name for factor in factors)
         self._append(name, factors, labels, block, weight=weight, unit=unit)
 
-    def _columns_of(self, factor: Factor) -> tuple[NDArray[Any], Ints, Floats | None]:
-        """The levels of a factor and the level of each virtual item; a property in numbers has one, and values."""
-        facets, name = self.facets, factor.name
+    def _levels_of(self, factor: Factor) -> Levels:
+        """What a factor is for each virtual item."""
+        facets = self.facets
         if factor.kind == "items":
-            return facets.items, facets.item, None
+            return Levels(facets.items, facets.item)
         if factor.kind == "facet":
-            return *facets.column(name), None
-        known = {item: value for item, value in self.properties[name].items() if value is not None and value == value}
-        place = positions(facets.items, known)
-        if (place < 0).any():
-            absent = facets.items[place < 0]
-            raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
-        every = list(known.values())
-        values = [every[k] for k in place.tolist()]  # of each item
+            labels, code = facets.column(factor.name)
+            return Levels(labels, code)
+        values = self._values_of(factor.name)
         numbers = property_numbers(values)
         if numbers is None:
             labels, code = np.unique([str(value) for value in values], return_inverse=True)
-            return labels.astype(object), code.ravel()[facets.item], None
+            return Levels(labels.astype(object), code.ravel()[facets.item])
         if not np.isfinite(numbers).all():
             k = int(np.argmin(np.isfinite(numbers)))
             raise OptionError(
-                f"the property {name!r} of item {listed([facets.items[k]])} is {values[k]}, which is no number that an "
-                "effect can multiply. Correct it, or leave out the item."
+                f"the property {factor.name!r} of item {listed([facets.items[k]])} is {values[k]}, which is no number "
+                "that an effect can multiply. Correct it, or leave out the item."
             )
-        return np.array([name], dtype=object), np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item]
+        one_level = np.array([factor.name], dtype=object)
+        return Levels(one_level, np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item])
+
+    def _values_of(self, name: str) -> list[Any]:
+        """The value of a property of each item; an error for an item without one."""
+        items = self.facets.items
+        known = {item: value for item, value in self.properties[name].items() if value is not None and value == value}
+        place = positions(items, known)
+        if (place < 0).any():
+            absent = items[place < 0]
+            raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
+        values = list(known.values())
+        return [values[k] for k in place.tolist()]
 
     def _offsets(self, labels: NDArray[Any], group: Ints) -> None:
         """Columns for how far thresholds lie from their location, in common for the items of a group; sums are zero."""
@@ -259,14 +289,18 @@ class DesignMatrix:
                 f"{listed(self.facets.items[fewer & (group == g)])} have fewer than {highest[g] + 1}. Give them a "
                 "group of their own, keep categories that nobody used (`unused='keep'`), or fit a partial credit model."
             )
-        shared, last = Thresholds(highest), np.cumsum(highest) - 1
+        shared = Thresholds(highest)
         if shared.binary:
             return
-        sums = sparse.block_diag([np.vstack([np.eye(k), -np.ones(k)]) for k in (highest - 1).tolist()], format="csr")
-        own = group[self.facets.item[self.layout.item]]
-        block = sums[shared.first[own] + self.layout.level - 1]
-        group, level = (np.delete(each, last) for each in (shared.item, shared.level))
-        self._append("offsets", (), labels[group], block, level)
+        # The last offset of each group is minus the sum of the others.
+        contrasts = [np.vstack([np.eye(k), -np.ones(k)]) for k in (highest - 1).tolist()]
+        sums = sparse.block_diag(contrasts, format="csr")
+        group_of_threshold = group[self.facets.item[self.layout.item]]
+        block = sums[shared.first[group_of_threshold] + self.layout.level - 1]
+        last = np.cumsum(highest) - 1
+        group_of_column = np.delete(shared.item, last)
+        level = np.delete(shared.level, last)
+        self._append("offsets", (), labels[group_of_column], block, level)
 
     def _append(
         self,
@@ -284,12 +318,13 @@ class DesignMatrix:
         self.terms.append(Term(name, factors, labels, slice(start, self.matrix.shape[1]), level, weight))
 
     def _anchor(self, name: str, known: Mapping[Any, float]) -> None:
+        """Fix the parameters of these levels."""
         named = {term.name: term for term in self.terms if term.factors}
         term = named.get(ITEMS if name == "item" else name)
         if term is None or (term.level is not None and term.level.max(initial=1) > 1):
             raise OptionError(
                 f"anchors are for facets, and for items with one threshold; {name!r} is neither. The design has "
-                f"{listed([one.name for one in self.terms])}."
+                f"{listed([term.name for term in self.terms])}."
             )
         place = positions(known, term.labels)
         absent = [label for label, k in zip(known, place.tolist(), strict=True) if k < 0]
@@ -318,22 +353,25 @@ class DesignMatrix:
             return None
         return max((term for term in self.terms if term.weight is not None), key=lambda term: len(term.labels)).columns
 
-    def open_directions(self, parts: Ints) -> tuple[Floats, dict[str, Ints]]:
-        """The directions that are left open, and for each facet which of its levels can be compared.
+    def open_directions(self, parts: Ints) -> OpenDirections:
+        """What the answers leave open, where they link the thresholds of each part.
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        levels = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
-        inter = self.of_columns(lambda term: term.interaction)
-        main = unidentified(self.matrix, parts, self.fixed | inter) if inter.any() else levels
-        return levels, {term.name: subsets(main[term.columns]) for term in self.terms if term.weight is not None}
+        directions = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
+        of_main_effects = directions
+        is_interaction = self.of_columns(lambda term: term.interaction)
+        if is_interaction.any():
+            of_main_effects = unidentified(self.matrix, parts, self.fixed | is_interaction)
+        facets = [term for term in self.terms if term.weight is not None]
+        return OpenDirections(directions, {term.name: subsets(of_main_effects[term.columns]) for term in facets})
 
     def scale_of_items(self, directions: Floats) -> Ints:
         """The same number for virtual items whose thresholds can be compared, by the directions left open."""
         shift = self.matrix[self.layout.first] @ directions  # of each combination, that no answer notices
         return subsets(shift)
 
-    def normalization(self, levels: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
+    def normalization(self, directions: Floats, subset: Mapping[str, Ints]) -> Callable[[Floats], Floats]:
         """Chooses among the parameters, or columns of them, that the answers do not tell apart.
 
         Every facet has the mean zero within each subset of levels that can be compared; interactions are as small as
@@ -341,21 +379,23 @@ class DesignMatrix:
         """
         part = self.alike(lambda term: 0 if term.weight is None else subset[term.name])
         weight = self.of_columns(lambda term: 0.0 if term.weight is None else term.weight)
-        free, total = np.bincount(part, self.fixed) == 0, np.bincount(part, weight)
+        free = np.bincount(part, self.fixed) == 0
+        total = np.bincount(part, weight)
         weight = np.divide(free[part] * weight, total[part], out=np.zeros(len(part)), where=weight > 0)
         means = sparse.csr_array((weight, (part, np.arange(len(part)))))
-        inter = self.of_columns(lambda term: term.interaction)
-        small = inter if inter.any() else ~inter
-        moved = means @ levels
-        _, size, right = np.linalg.svd(moved)
-        left = levels @ right[int((size > 1e-9).sum()) :].T  # moves no mean
-        to_means, to_small = (np.linalg.pinv(each, rcond=1e-9) for each in (moved, left[small]))
+        is_interaction = self.of_columns(lambda term: term.interaction)
+        small = is_interaction if is_interaction.any() else ~is_interaction
+        moved_means = means @ directions
+        _, size, right = np.linalg.svd(moved_means)
+        without_means = directions @ right[int((size > 1e-9).sum()) :].T  # moves no mean
+        to_means = np.linalg.pinv(moved_means, rcond=1e-9)
+        to_small = np.linalg.pinv(without_means[small], rcond=1e-9)
 
-        def normal(eta: Floats) -> Floats:
-            eta = eta - levels @ (to_means @ (means @ eta))
-            return eta - left @ (to_small @ eta[small])
+        def normalize(eta: Floats) -> Floats:
+            eta = eta - directions @ (to_means @ (means @ eta))
+            return eta - without_means @ (to_small @ eta[small])
 
-        return normal
+        return normalize
 
 
 def combinations_on_one_scale(responses: Responses) -> Ints:
@@ -388,7 +428,7 @@ class RatingScale(RaschEstimator):
             return group_codes(responses.items, self.groups)[1]
         return group_codes(responses.facets.items, self.groups)[1][responses.facets.item]
 
-    def _kept(self, responses: Responses) -> tuple[Kept, DesignMatrix]:
+    def _estimable(self, responses: Responses) -> tuple[EstimableItems, DesignMatrix]:
         """The items that a rating scale can place, and the design of their thresholds."""
         n = responses.thresholds.n_entries
         if n > DENSE_ITEMS:
@@ -398,26 +438,34 @@ class RatingScale(RaschEstimator):
             )
         LinearDesign(ITEMS).of(responses, scale=True, groups=self.groups)  # errors before work
         labels, group = group_codes(responses.items, self.groups)
-        kept = keep_scalable(responses, labels, group)
-        return kept, LinearDesign(ITEMS).of(kept.responses, scale=True, groups=labels[group[kept.mask]].tolist())
+        items = scalable_items(responses, labels, group)
+        groups = labels[group[items.included]].tolist()
+        return items, LinearDesign(ITEMS).of(items.responses, scale=True, groups=groups)
 
     @property
     def offsets_(self) -> Columns:
         """tau_k of every group as columns `group, category, offset, se`."""
         learned = self._learned
-        layout, beta = learned.layout, learned.thresholds
+        layout = learned.layout
         labels, group = group_codes(learned.labels, self.groups)
-        _, first = np.unique(group[learned.known], return_index=True)  # any item of a group has them
-        mine = layout.of_items(np.flatnonzero(learned.known)[first])
-        own = group[layout.item[mine]]
-        center = np.eye(len(mine)) - (own[:, None] == own) / np.bincount(own)[own]
-        se = np.full(len(mine), np.nan)
-        within_parts = getattr(self, "covariance_within_parts_", None)
-        covariance = self.covariance_ if within_parts is None else within_parts
+        known_items = np.flatnonzero(learned.known)
+        _, first = np.unique(group[known_items], return_index=True)  # any item of a group has them
+        places = layout.of_items(known_items[first])
+        group_of_offset = group[layout.item[places]]
+        same_group = group_of_offset[:, None] == group_of_offset
+        center = np.eye(len(places)) - same_group / np.bincount(group_of_offset)[group_of_offset]
+        se = np.full(len(places), np.nan)
+        covariance = getattr(self, "covariance_within_parts_", None)
+        if covariance is None:
+            covariance = self.covariance_
         if covariance is not None:
-            se = np.sqrt(np.maximum(np.diag(center @ covariance[np.ix_(mine, mine)] @ center), 0))
-        columns = {"group": np.array(labels.tolist())[own], "category": layout.level[mine]}
-        return columns | {"offset": center @ beta[mine], "se": se}
+            se = np.sqrt(np.maximum(np.diag(center @ covariance[np.ix_(places, places)] @ center), 0))
+        return {
+            "group": np.array(labels.tolist())[group_of_offset],
+            "category": layout.level[places],
+            "offset": center @ learned.thresholds[places],
+            "se": se,
+        }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,13 +1,15 @@
 """The fit of a linear design beta = A eta: what raters, items and properties add to thresholds, with standard errors.
 
-The likelihood is given the person's total over all ratings: abilities drop out, whoever rated whom.
+The likelihood is given the person's total over all ratings: abilities drop out, whoever rated whom. `fit_of_design` is
+what the spectral estimators call for facets, a `LinearDesign` or a rating scale; `explain_items` is the linear logistic
+test model (Fischer, 1973).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +22,7 @@ from spectral_irt.conditional.errors import centered, parameter_covariance, para
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.likelihood import Likelihood, passed_counts
 from spectral_irt.conditional.linear import Ridge
-from spectral_irt.conditional.newton import CLOSE, LINEAR_DESIGN, NEWTON, Newton
+from spectral_irt.conditional.newton import CLOSE, LINEAR_DESIGN, MAX_EVALUATIONS, NEWTON, Newton
 from spectral_irt.conditional.penalized import DENSE_PARAMETERS, PenalizedPoint, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
@@ -29,11 +31,12 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.conditional import conditional_thresholds
-from spectral_irt.estimators.estimable import between_parts, keep_estimable, weights_finding
+from spectral_irt.estimators.estimable import Errors, between_parts, estimable_items, weights_finding
 from spectral_irt.estimators.linear_design import (
     ITEMS,
     DesignMatrix,
     LinearDesign,
+    SpectralRatingScale,
     Term,
     design_of_properties,
     property_numbers,
@@ -42,7 +45,11 @@ from spectral_irt.numerics import csr, variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import first_of, listed, p_value, plural
 
-SURE = 0.05  # of a test
+if TYPE_CHECKING:
+    from spectral_irt.estimators.spectral import Spectral
+
+SIGNIFICANT = 0.05  # level of the test of properties against free items
+OPEN = 1e-6  # of a direction of length one: by which a parameter moves along it
 KEPT_COVARIANCE = 1_000  # parameters up to which a calibration keeps it (8 MB), for the errors of people
 TOLD_CORRECTION = 0.001  # share of the values by which bias is taken off, from which on a note says so
 EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digit
@@ -50,126 +57,215 @@ EXACT_ANSWERS = 20_000  # up to so many the likelihood is exact to the last digi
 
 def design_fit(
     responses: Responses,
-    made: DesignMatrix,
+    design: DesignMatrix,
     *,
     regularization: str | float = "auto",
     weights: Floats | None = None,
     se: str = "auto",
     seed: int = 0,
     unbiased: bool = False,
+    max_evaluations: int = MAX_EVALUATIONS,
     tell: Tell = lambda text: None,
-    **steps: Any,
 ) -> DesignResult:
     """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
 
-    `unbiased`: their bias of first order is taken off (`bias_factors`). `steps` are further parameters of `newton`.
+    `unbiased`: their bias of first order is taken off (`bias_factors`).
     """
-    a, (parts, _) = made.matrix, linked_items(responses, mixed=True)
-    levels, subset = made.open_directions(parts[responses.thresholds.item])
-    normal = made.normalization(levels, subset)
-    total = made.facets.by_item(responses.category_counts)  # of each item, whoever rated
-    below, above = (total[made.real.item, made.real.level - k] for k in (1, 0))
-    pooled = np.log((below + 0.5) / (above + 0.5))[made.place]
-    start = np.where(made.fixed, made.value, parameters(a, pooled))
+    a = design.matrix
+    part, _ = linked_items(responses, mixed=True)
+    open_directions, subset = design.open_directions(part[responses.thresholds.item])
+    normalize = design.normalization(open_directions, subset)
+    categories = _categories_beside(responses, design)
+    start = np.where(design.fixed, design.value, parameters(a, categories.log_odds[design.place]))
     likelihood: Likelihood
     if responses.n_responses <= EXACT_ANSWERS:
         likelihood = ExactLikelihood(responses, weights=weights)
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
-    told = likelihood.at(a @ start).of_parameters(a).diagonal()
-    alone = levels_alone(made, subset)
-    ridge, tied = _ridge(responses, made, regularization, np.minimum(below, above) > 0, told, alone)
-    fixed = made.fixed if made.fixed.any() else None
-    problem = Newton(likelihood, design=a, fixed=fixed, open_directions=levels, ridge=ridge)
-    found = problem.solve(start, tell=tell, **steps)
-    eta, covariance, variance = normal(found.eta), None, np.full(len(start), np.nan)
-    method = se if se in ("none", "information") else "dense"
-    if method != "none":
+    information = likelihood.at(a @ start).of_parameters(a).diagonal()
+    ridge, tied = _ridge(responses, design, regularization, categories.both_used, information, subset)
+    fixed = design.fixed if design.fixed.any() else None
+    problem = Newton(likelihood, design=a, fixed=fixed, open_directions=open_directions, ridge=ridge)
+    optimum = problem.solve(start, max_evaluations=max_evaluations, tell=tell)
+    if se != "none":
         tell("standard errors")
-        method = method if len(eta) <= DENSE_PARAMETERS else "multiplier"
-    if method in ("dense", "information"):
-        information = information_at(likelihood, found.point.beta, a).matrix
-        factor = None if se in ("dense", "information") else _steadied(responses, made, found)[1]
-        covariance = parameter_covariance(found, method == "dense", information, factor)
-        covariance = normal(normal(covariance).T)
-        if se == "auto":  # not below the model's: where few people link raters, their scores spread too little
-            least = np.diag(normal(normal(parameter_covariance(found, False, information)).T))
-            ratio = np.divide(least, np.diag(covariance), out=np.ones(len(eta)), where=np.diag(covariance) > 0)
-            scale = np.sqrt(np.maximum(ratio, 1))
-            covariance = scale[:, None] * covariance * scale
-        variance = np.diag(covariance)
-    elif method == "multiplier":
-        variance = parameter_variance(found, normal, *_steadied(responses, made, found), seed)
-    factor_of_term = np.ones(len(made.terms))
+    eta = normalize(optimum.eta)
+    errors = _parameter_errors(responses, design, likelihood, optimum, normalize, se=se, seed=seed)
+    factor_of_term = np.ones(len(design.terms))
     if unbiased:  # last, for the memory of the point is used again
-        noise = 1.0
-        if weights is not None:
-            noise = float(np.sum(weights**2) / np.sum(weights))
-        columns = [term.columns if not made.fixed[term.columns].any() else slice(0) for term in made.terms]
-        factor_of_term = bias_factors(likelihood, found, eta, columns, noise)
-    factors = np.repeat(factor_of_term, [len(term.labels) for term in made.terms])
+        # What squared scores are to the information: more than 1 with weights.
+        noise = 1.0 if weights is None else float(np.sum(weights**2) / np.sum(weights))
+        columns = [term.columns if not design.fixed[term.columns].any() else slice(0) for term in design.terms]
+        factor_of_term = bias_factors(likelihood, optimum, eta, columns, noise)
+    factor = np.repeat(factor_of_term, [len(term.labels) for term in design.terms])
+    covariance = errors.covariance
     if covariance is not None:
-        covariance = factors[:, None] * covariance * factors
+        covariance = factor[:, None] * covariance * factor
     return DesignResult(
-        design=made,
-        eta=factors * eta,
-        se=factors * np.sqrt(np.maximum(variance, 0)),
+        design=design,
+        eta=factor * eta,
+        se=factor * np.sqrt(np.maximum(errors.variance, 0)),
         covariance=covariance,
-        se_method=method,
+        se_method=errors.method,
         subset=subset,
         tied=tied,
-        found=found,
+        optimum=optimum,
         factor=factor_of_term,
-        scales=made.scale_of_items(levels),
+        scales=design.scale_of_items(open_directions),
     )
 
 
+class CategoriesBeside(NamedTuple):
+    """Of each threshold of the items, whoever rated: the log odds of the category below it to the one above, and
+    whether both were used."""
+
+    log_odds: Floats
+    both_used: Mask
+
+
+def _categories_beside(responses: Responses, design: DesignMatrix) -> CategoriesBeside:
+    n = design.facets.by_item(responses.category_counts)
+    n_below = n[design.real.item, design.real.level - 1]
+    n_above = n[design.real.item, design.real.level]
+    return CategoriesBeside(np.log((n_below + 0.5) / (n_above + 0.5)), np.minimum(n_below, n_above) > 0)
+
+
+class ParameterErrors(NamedTuple):
+    """Variances of the parameters of a design, and by which method; their covariance, where it was formed."""
+
+    method: str
+    variance: Floats
+    covariance: Floats | None = None
+
+
+def _parameter_errors(
+    responses: Responses,
+    design: DesignMatrix,
+    likelihood: Likelihood,
+    optimum: PenalizedPoint,
+    normalize: Callable[[Floats], Floats],
+    *,
+    se: str,
+    seed: int,
+) -> ParameterErrors:
+    """By the dense sandwich or the information; by random right-hand sides where there are many parameters.
+
+    "auto" draws the scores of parameters together that few people met, and is not below the model's own errors: where
+    few people link raters, their scores spread too little.
+    """
+    if se == "none":
+        return ParameterErrors(se, np.full(len(optimum.eta), np.nan))
+    if len(optimum.eta) > DENSE_PARAMETERS:
+        scores = _steadied(responses, design, optimum)
+        variance = parameter_variance(optimum, normalize, scores.squares, scores.factor, seed)
+        return ParameterErrors("multiplier", variance)
+    method = "information" if se == "information" else "dense"
+    information = information_at(likelihood, optimum.point.beta, design.matrix).matrix
+    factor = None
+    if se not in ("dense", "information"):
+        factor = _steadied(responses, design, optimum).factor
+    covariance = parameter_covariance(optimum, method == "dense", information, factor)
+    covariance = normalize(normalize(covariance).T)
+    if se == "auto":
+        variance = np.diag(covariance)
+        of_model = np.diag(normalize(normalize(parameter_covariance(optimum, False, information)).T))
+        ratio = np.divide(of_model, variance, out=np.ones(len(variance)), where=variance > 0)
+        scale = np.sqrt(np.maximum(ratio, 1))
+        covariance = scale[:, None] * covariance * scale
+    return ParameterErrors(method, np.diag(covariance), covariance)
+
+
 def fit_of_design(
-    estimator: Any, responses: Responses, tell: Tell, design: LinearDesign | None, anchors: Any, weights: Floats | None
+    estimator: Spectral,
+    responses: Responses,
+    tell: Tell,
+    design: LinearDesign | None,
+    anchors: Any,
+    weights: Floats | None,
 ) -> Estimate:
     """Thresholds that are sums of what belongs to items, raters, occasions; or those of a rating scale."""
-    given, plain = estimator.get_params(), design is None and responses.facets is None
-    if anchors is not None and plain:
+    parameters_of_fit = estimator.get_params()
+    is_plain_scale = design is None and responses.facets is None
+    _refuse_options(parameters_of_fit, anchors, is_plain_scale)
+    about_weights = [] if weights is None else [weights_finding(weights)]
+    if is_plain_scale:
+        assert isinstance(estimator, SpectralRatingScale)
+        return _fit_of_scale(estimator, responses, tell, weights, about_weights)
+    matrix = (design or LinearDesign()).of(responses, scale=estimator.scaled, groups=parameters_of_fit.get("groups"))
+    regularization = parameters_of_fit.get("regularization", "auto")
+    result = design_fit(
+        responses,
+        matrix,
+        regularization=regularization,
+        weights=weights,
+        se=parameters_of_fit.get("se", "auto"),
+        seed=parameters_of_fit.get("random_state", 0),
+        unbiased=regularization != 0,  # 0 asks for maximum likelihood itself
+        tell=tell,
+    )
+    estimate = result.estimate(responses)
+    return replace(estimate, findings=(*estimate.findings, *about_weights))
+
+
+def _refuse_options(parameters_of_fit: Mapping[str, Any], anchors: Any, is_plain_scale: bool) -> None:
+    """An error for what a linear design does not take."""
+    if anchors is not None and is_plain_scale:
         raise OptionError("a rating scale has no anchors; anchor the items of a partial credit model.")
     if anchors is not None:
         raise OptionError("anchors of a linear design, as of raters, go with it: `design=LinearDesign(anchors={...})`.")
     usual = {"weighting": "ability", "nu": 0, "assume_equal_means": False}
-    unfit = [name for name, value in usual.items() if given.get(name, value) != value]
-    unfit += ["refine"] if given.get("refine") is False else []
-    if unfit:
-        names = ", ".join(f"`{name}`" for name in unfit)
+    refused = [name for name, value in usual.items() if parameters_of_fit.get(name, value) != value]
+    if parameters_of_fit.get("refine") is False:
+        refused.append("refine")
+    if refused:
+        names = ", ".join(f"`{name}`" for name in refused)
         raise OptionError(f"a linear design, as of raters, is fitted by conditional likelihood; leave out {names}.")
-    noted = [] if weights is None else [weights_finding(weights)]
-    if not plain:
-        made = (design or LinearDesign()).of(responses, scale=estimator.scaled, groups=given.get("groups"))
-        options = {name: given[name] for name in ("regularization", "se") if name in given}
-        options["seed"] = given.get("random_state", 0)
-        # `regularization=0` asks for maximum likelihood itself.
-        options["unbiased"] = options.get("regularization", "auto") != 0
-        found = design_fit(responses, made, weights=weights, tell=tell, **options).estimate(responses)
-        return replace(found, findings=(*found.findings, *noted))
-    kept, made = estimator._kept(responses)
-    how: dict[str, Any] = {"regularization": 0, "se": "dense", "max_evaluations": estimator.max_iter, "tell": tell}
-    result = design_fit(kept.responses, made, weights=weights, unbiased=True, **how)
-    layout = kept.responses.thresholds
-    parts = result.subset[ITEMS]
-    matrix = None if result.covariance is None else made.matrix @ (made.matrix @ result.covariance).T
-    beta, matrix = centered(layout, made.matrix @ result.eta, matrix, parts)
-    part = parts[layout.item]
-    unknown = between_parts(parts, alpha=0.0, equal_means=False)[layout.item]
-    wider = None if matrix is None else matrix + np.where(part[:, None] == part, unknown, 0.0)
-    return kept.estimate(
-        beta,
-        result.errors_of(made.matrix) + unknown,
-        result.found.evaluations,
-        result.found.move,
-        covariance=wider,
-        threshold_information=result.found.point.own,
-        se_method=result.se_method,
-        solver=LINEAR_DESIGN + NEWTON,
-        findings=result.findings() + noted,
+
+
+def _fit_of_scale(
+    estimator: SpectralRatingScale,
+    responses: Responses,
+    tell: Tell,
+    weights: Floats | None,
+    about_weights: list[Finding],
+) -> Estimate:
+    """The thresholds of a rating scale without facets."""
+    items, design = estimator._estimable(responses)
+    result = design_fit(
+        items.responses,
+        design,
+        regularization=0,
+        weights=weights,
+        se="dense",
+        unbiased=True,
+        max_evaluations=estimator.max_iter,
+        tell=tell,
+    )
+    layout = items.responses.thresholds
+    part = result.subset[ITEMS]
+    a = design.matrix
+    covariance = None
+    if result.covariance is not None:
+        covariance = a @ (a @ result.covariance).T
+    beta, covariance = centered(layout, a @ result.eta, covariance, part)
+    unknown = between_parts(part, alpha=0.0, equal_means=False)[layout.item]
+    errors = Errors(result.errors_of(a) + unknown, method=result.se_method)
+    extra: dict[str, Any] = {"covariance_within_parts": None}
+    if covariance is not None:
+        part_of_threshold = part[layout.item]
+        same_part = part_of_threshold[:, None] == part_of_threshold
+        errors = Errors.of(layout, covariance + np.where(same_part, unknown, 0.0), result.se_method)
         # The offsets, which parts without a link have in common, are known though their levels are not.
-        extra={"covariance_within_parts": None if matrix is None else kept.spread(matrix)},
+        extra["covariance_within_parts"] = items.for_all(covariance)
+    return items.estimate(
+        beta,
+        errors,
+        result.optimum.evaluations,
+        result.optimum.move,
+        threshold_information=result.optimum.point.own,
+        solver=LINEAR_DESIGN + NEWTON,
+        findings=result.findings() + about_weights,
+        extra=extra,
     )
 
 
@@ -208,7 +304,7 @@ class Explained:
 
     @property
     def findings(self) -> list[Finding]:
-        if self.p is None or self.p >= SURE:
+        if self.p is None or self.p >= SIGNIFICANT:
             return [*self.remarks]
         explain = f"The properties explain {self.explained:.0%} of the variance of difficulties"
         others = "Items differ for other reasons too, of which the standard errors of the effects know nothing"
@@ -224,39 +320,66 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     """
     from scipy.special import chdtrc, ndtr
 
-    rest, names = keep_estimable(responses).responses, list(properties)
-    made = design_of_properties(rest, {str(name): values for name, values in properties.items()})
-    levels, subset = made.open_directions(np.zeros(rest.thresholds.n_entries, dtype=np.int64))
-    lost = [
-        name
-        for name, term in zip(names, made.terms, strict=False)
-        if (np.abs(levels[term.columns]).max(initial=0) > 1e-6 if term.weight is None else subset[term.name].any())
-    ]
-    if lost:
-        raise OptionError(
-            f"the properties {listed(lost)} cannot be told apart: one is the same for all items, or a sum of the "
-            "others. Leave some of them out."
-        )
-    df = rest.thresholds.n_entries - 1 - (made.matrix.shape[1] - levels.shape[1])
+    rest = estimable_items(responses).responses
+    names = list(properties)
+    design = design_of_properties(rest, {str(name): values for name, values in properties.items()})
+    terms = design.terms[: len(names)]
+    n_open = _refuse_inseparable(names, terms, design)
+    df = rest.thresholds.n_entries - 1 - (design.matrix.shape[1] - n_open)
     if df < 0:
         raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
-    found = design_fit(rest, made, regularization=0, se="information")
-    beta, free = made.matrix @ found.eta, conditional_thresholds(rest, se="none")
-    own = made.terms[: len(names)]
-    last = own[-1].columns.stop
-    effect = found.effect[:last]
-    se = found.effect_se[:last]
+    result = design_fit(rest, design, regularization=0, se="information")
+    free = conditional_thresholds(rest, se="none")
+    beta = design.matrix @ result.eta
+    n_effects = terms[-1].columns.stop
+    effect = result.effect[:n_effects]
+    se = result.effect_se[:n_effects]
     with np.errstate(divide="ignore", invalid="ignore"):
         z = effect / se
-    about = np.repeat(np.array(names, dtype=object), [len(term.labels) for term in own])
-    level = np.concatenate([np.array([""], dtype=object) if one.weight is None else one.labels for one in own])
-    effects = {"property": about, "level": level, "effect": effect, "se": se, "z": z, "p": 2 * ndtr(-np.abs(z))}
-    explained = np.corrcoef([rest.thresholds.mean(each) for each in (beta, free.thresholds)])[0, 1] ** 2
+    no_level = np.array([""], dtype=object)  # of a property in numbers
+    levels = [no_level if term.weight is None else term.labels for term in terms]
+    effects = {
+        "property": np.repeat(np.array(names, dtype=object), [len(term.labels) for term in terms]),
+        "level": np.concatenate(levels),
+        "effect": effect,
+        "se": se,
+        "z": z,
+        "p": 2 * ndtr(-np.abs(z)),
+    }
+    correlation = np.corrcoef([rest.thresholds.mean(beta), rest.thresholds.mean(free.thresholds)])
     loglik = ExactLikelihood(rest).at(beta).loglik
     chi2 = max(2 * (free.loglik - loglik), 0.0)
-    p = float(chdtrc(df, chi2)) if df else None
-    remarks = tuple(numbers_taken_for_words(properties))
-    return Explained(effects, rest.n_items, loglik, free.loglik, df, float(explained), chi2, p, remarks)
+    return Explained(
+        effects,
+        rest.n_items,
+        loglik,
+        free.loglik,
+        df,
+        explained=float(np.asarray(correlation)[0, 1] ** 2),
+        chi2=chi2,
+        p=float(chdtrc(df, chi2)) if df else None,
+        remarks=tuple(numbers_taken_for_words(properties)),
+    )
+
+
+def _refuse_inseparable(names: Sequence[str], terms: Sequence[Term], design: DesignMatrix) -> int:
+    """How many directions of the parameters are open; an error if properties move along one."""
+    one_part = np.zeros(design.layout.n_entries, dtype=np.int64)
+    directions, subset = design.open_directions(one_part)
+    inseparable = []
+    for name, term in zip(names, terms, strict=True):
+        if term.weight is None:
+            is_open = bool(np.abs(directions[term.columns]).max(initial=0) > OPEN)
+        else:
+            is_open = bool(subset[term.name].any())
+        if is_open:
+            inseparable.append(name)
+    if inseparable:
+        raise OptionError(
+            f"the properties {listed(inseparable)} cannot be told apart: one is the same for all items, or a sum of "
+            "the others. Leave some of them out."
+        )
+    return directions.shape[1]
 
 
 def numbers_taken_for_words(properties: Mapping[str, Mapping[Any, Any]]) -> Iterator[Finding]:
@@ -274,67 +397,95 @@ def numbers_taken_for_words(properties: Mapping[str, Mapping[Any, Any]]) -> Iter
             yield Finding("covariates_in_words", "warning", sentence, remedy, tuple(words))
 
 
-def levels_alone(made: DesignMatrix, subset: Mapping[str, Ints]) -> Mask:
+def levels_alone(design: DesignMatrix, subset: Mapping[str, Ints]) -> Mask:
     """Levels of a facet that are compared with no other level: zero by definition, whatever the ratings are."""
-    alone = np.zeros(made.matrix.shape[1], dtype=bool)
-    for term in made.terms:
+    alone = np.zeros(design.matrix.shape[1], dtype=bool)
+    for term in design.terms:
         if term.of_facet and term.name in subset:
             alone[term.columns] = np.bincount(subset[term.name])[subset[term.name]] == 1
     return alone
 
 
-def _ridge(
-    responses: Responses, made: DesignMatrix, regularization: str | float, used: Mask, told: Floats, alone: Mask
-) -> tuple[Ridge | None, Mask]:
-    """The prior, where a parameter has few answers or all alike; and which parameters the answers tie to the others.
+class TermRidge(NamedTuple):
+    """The prior on the parameters of a design, if there is one, and which of them the answers tie to the others."""
 
-    `used` are thresholds of the items between two categories that were used, `told` the information on parameters,
-    and `alone` are levels that need no prior, since there is nothing to estimate.
+    ridge: Ridge | None
+    tied: Mask
+
+
+def _ridge(
+    responses: Responses,
+    design: DesignMatrix,
+    regularization: str | float,
+    both_used: Mask,
+    information: Floats,
+    subset: Mapping[str, Ints],
+) -> TermRidge:
+    """The prior, where a parameter has few answers or all alike.
+
+    `both_used` are thresholds of the items between two categories that were used, `information` is that on the
+    parameters, and `subset` says which levels of a facet can be compared.
     """
-    a, layout, real = made.matrix, responses.thresholds, made.real
-    met = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
-    meets = abs(a).sign()  # a property in numbers says by how much, not whether
-    passed = meets.T @ passed_counts(responses)
-    most = meets.T @ met[layout.item]
-    plain = made.of_columns(lambda term: term.weight is not None or term.interaction) & ~alone
-    tied, kind = ~plain | ((passed > 1e-9) & (passed < most - 1e-9)), np.zeros(len(plain), dtype=np.int64)
-    for term in made.terms:
+    is_effect = design.of_columns(lambda term: term.weight is not None or term.interaction)
+    takes_prior = is_effect & ~levels_alone(design, subset)  # of a level by itself there is nothing to estimate
+    tied = ~takes_prior | _answered_both_ways(responses, design)
+    kind = np.zeros(len(tied), dtype=np.int64)
+    real = design.real
+    for term in design.terms:
         if term.level is not None and term.weight is not None:  # the thresholds of the items
-            tied[term.columns] &= used
+            tied[term.columns] &= both_used
             kind[term.columns] = real.max_score[real.item] * (real.widest + 1) + real.level
     alpha = None if isinstance(regularization, str) else float(regularization)
     if alpha == 0:
-        loose = plain & ~tied & ~made.fixed
-        if loose.any():
-            names = made.of_columns(lambda term: term.labels)[loose]
+        untied = takes_prior & ~tied & ~design.fixed
+        if untied.any():
+            names = design.of_columns(lambda term: term.labels)[untied]
             raise DesignError(
                 f"{responses.source}: without a prior no finite value exists where all ratings are the lowest or all "
                 f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
                 "Leave out `regularization=0`, or drop them."
             )
-        return None, tied
-    group = made.alike(lambda term: kind[term.columns])
-    ridge = Ridge.of(np.where(plain & ~made.fixed, group, -1), tied, alpha)
-    needed = alpha is not None or np.any((ridge.group >= 0) & ((told < AMPLE_INFORMATION) | ~tied))
-    return ridge if needed else None, tied
+        return TermRidge(None, tied)
+    group = design.alike(lambda term: kind[term.columns])
+    ridge = Ridge.of(np.where(takes_prior & ~design.fixed, group, -1), tied, alpha)
+    in_need = (ridge.group >= 0) & ((information < AMPLE_INFORMATION) | ~tied)
+    return TermRidge(ridge if alpha is not None or in_need.any() else None, tied)
 
 
-def _steadied(responses: Responses, made: DesignMatrix, found: PenalizedPoint) -> tuple[Floats, Floats]:
+def _answered_both_ways(responses: Responses, design: DesignMatrix) -> Mask:
+    """Of which parameters some of the thresholds that they move were passed, and some were not."""
+    layout = responses.thresholds
+    n_people = responses.entries.sum(_people, layout, sparse.csr_array(sparse.eye_array(layout.n_items)))
+    moves = abs(design.matrix).sign().T  # a property in numbers says by how much, not whether
+    n_passed = moves @ passed_counts(responses)
+    n_met = moves @ n_people[layout.item]
+    return (n_passed > 1e-9) & (n_passed < n_met - 1e-9)
+
+
+class SquaredScores(NamedTuple):
     """Sums of squared scores of the parameters, and by what to multiply their scores."""
-    layout, a = responses.thresholds, made.matrix
+
+    squares: Floats
+    factor: Floats
+
+
+def _steadied(responses: Responses, design: DesignMatrix, optimum: PenalizedPoint) -> SquaredScores:
+    """The squared scores of parameters that few people met are drawn towards those of their term."""
+    layout = responses.thresholds
+    a = design.matrix
     meets = sparse.csr_array((np.abs(a[layout.first]) > 0).astype(np.float64))
-    people = responses.entries.sum(_people, layout, meets)
-    squares = found.point.score_squares(a)
-    group = made.of_columns(lambda term: -1 if term.weight is None else made.terms.index(term))
-    return squares, steadied(found.matrix.diagonal(), squares, people, group)
+    n_people = responses.entries.sum(_people, layout, meets)
+    squares = optimum.point.score_squares(a)
+    term_of_parameter = design.of_columns(lambda term: -1 if term.weight is None else design.terms.index(term))
+    return SquaredScores(squares, steadied(optimum.matrix.diagonal(), squares, n_people, term_of_parameter))
 
 
 def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats:
     """How many people without an extreme score met each column of a matrix of items x columns."""
     rows = rows_of(block, layout)
     some = rows.take(np.flatnonzero(rows.informative))
-    cells = some.indptr.astype(np.int32), np.asarray(some.items), np.ones(len(some.items))
-    met = csr(*cells, layout.n_items) @ meets
+    answered = csr(some.indptr.astype(np.int32), np.asarray(some.items), np.ones(len(some.items)), layout.n_items)
+    met = answered @ meets
     return np.bincount(met.indices, minlength=meets.shape[1]).astype(float)
 
 
@@ -361,7 +512,7 @@ class DesignResult:
     se_method: str
     subset: Mapping[str, Ints]
     tied: Mask
-    found: PenalizedPoint
+    optimum: PenalizedPoint
     factor: Floats  # of each term, by which its values were multiplied to take off the bias of first order
     scales: Ints  # the same for virtual items that can be compared, and so for people rated on them
 
@@ -376,20 +527,22 @@ class DesignResult:
 
     def facet(self, name: str) -> Columns:
         """What was found about a facet."""
-        own = self.design.term(name).columns
-        unlinked = self.subset[name] > 0
+        columns = self.design.term(name).columns
+        subset = self.subset[name]
+        fixed = self.design.fixed[columns]
+        unlinked = subset > 0
         if len(unlinked) > 1:
-            unlinked |= levels_alone(self.design, self.subset)[own]
+            unlinked |= levels_alone(self.design, self.subset)[columns]
         status = np.where(unlinked, "unlinked", "ok").astype(object)
-        status[~self.tied[own]] = "extreme"
-        status[self.design.fixed[own]] = "anchored"
-        se = np.where(unlinked & ~self.design.fixed[own], np.inf, self.se[own])
-        return {"severity": self.eta[own], "se": se, "status": status, "subset": self.subset[name]}
+        status[~self.tied[columns]] = "extreme"
+        status[fixed] = "anchored"
+        se = np.where(unlinked & ~fixed, np.inf, self.se[columns])
+        return {"severity": self.eta[columns], "se": se, "status": status, "subset": subset}
 
     @property
     def under_prior(self) -> dict[str, Mask]:
         """Of each term, the parameters on which a prior acts."""
-        ridge = self.found.ridge
+        ridge = self.optimum.ridge
         precision = np.zeros(len(self.eta)) if ridge is None else ridge.precision
         return {term.name: precision[term.columns] > 0 for term in self.design.terms}
 
@@ -408,17 +561,21 @@ class DesignResult:
 
     def errors_of(self, b: sparse.csr_array) -> Floats:
         """Standard errors of B eta, as if parameters were independent where they are too many for a covariance."""
-        return np.sqrt(np.maximum(variances(b, self.se**2 if self.covariance is None else self.covariance), 0))
+        spread = self.se**2 if self.covariance is None else self.covariance
+        return np.sqrt(np.maximum(variances(b, spread), 0))
 
     def items(self, responses: Responses) -> Calibration:
         """The items themselves, at the mean of the raters."""
-        design, facets, real = self.design, self.design.facets, self.design.real
+        design = self.design
+        facets = design.facets
+        real = design.real
         subset = self.subset.get(ITEMS, np.zeros(real.n_entries, dtype=np.int64))
-        subset = subset if len(subset) == real.n_items else subset[real.first]
+        if len(subset) != real.n_items:
+            subset = subset[real.first]
         # A row of the design for every threshold of an item, that of its first virtual item, without other facets.
         rows = responses.thresholds.of_items(facets.first)
-        own = design.of_columns(lambda term: not term.of_facet)
-        b = sparse.csr_array(design.matrix[rows] * own)
+        without_facets = design.of_columns(lambda term: not term.of_facet)
+        b = sparse.csr_array(design.matrix[rows] * without_facets)
         mean = sparse.csr_array((1 / real.max_score[real.item], (real.item, np.arange(real.n_entries))))
         unknown = np.where(subset > 0, np.inf, 0.0)
         return Calibration(
@@ -430,7 +587,7 @@ class DesignResult:
             status=np.where(subset > 0, "unlinked", "ok").astype(object),
             n=facets.by_item(responses.item_counts),
             score=facets.by_item(responses.item_scores),
-            item_information=facets.by_item(responses.thresholds.sum(self.found.point.information)),
+            item_information=facets.by_item(responses.thresholds.sum(self.optimum.point.information)),
             category_n=facets.by_item(responses.category_counts),
             codes=responses.category_codes()[facets.first],
             model="" if design.scale_of_item is None else RATING_SCALE,
@@ -440,26 +597,39 @@ class DesignResult:
 
     def findings(self) -> list[Finding]:
         """Which levels of a facet cannot be compared, and whether the steps ended."""
-        said = []
-        for name, subset in self.subset.items():
-            labels, n = self.design.term(name).labels, int(subset.max(initial=0)) + 1
-            if n == 1:
-                continue
-            shown = " | ".join(listed(dict.fromkeys(labels[subset == k].tolist())) for k in range(min(n, 4)))
-            one = "item" if name == ITEMS else name
-            fall = f"The {plural(one)} fall into {n:,} subsets that nothing links: {shown}{' | ...' if n > 4 else ''}."
-            what = f"{fall} Each subset has a mean of zero of its own; values of different subsets cannot be compared."
-            if name != ITEMS:
-                what += " Neither can measures and fair averages of persons rated by them."
-            how = f"Have some people rated by members of two subsets, anchor one {one} of each subset, or analyze each"
-            outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
-            said.append(Finding("disjoint_subsets", "warning", what, f"{how} subset by itself.", outside))
+        findings = list(self._disjoint_subsets())
         prior = self.regularization()
         if prior is not None:
-            said.append(Finding("regularization", "note", str(prior)))
-        found = self.found
-        said += self._correction()
-        return said + convergence("the Newton steps", found.evaluations, "passes", "a step of", found.move, CLOSE)
+            findings.append(Finding("regularization", "note", str(prior)))
+        findings += self._correction()
+        optimum = self.optimum
+        return findings + convergence(
+            "the Newton steps", optimum.evaluations, "passes", "a step of", optimum.move, CLOSE
+        )
+
+    def _disjoint_subsets(self) -> Iterator[Finding]:
+        """Facets whose levels fall into subsets that nothing links."""
+        for name, subset in self.subset.items():
+            labels = self.design.term(name).labels
+            n_subsets = int(subset.max(initial=0)) + 1
+            if n_subsets == 1:
+                continue
+            members = [listed(dict.fromkeys(labels[subset == k].tolist())) for k in range(min(n_subsets, 4))]
+            if n_subsets > 4:
+                members.append("...")
+            level = "item" if name == ITEMS else name
+            sentence = (
+                f"The {plural(level)} fall into {n_subsets:,} subsets that nothing links: {' | '.join(members)}. "
+                "Each subset has a mean of zero of its own; values of different subsets cannot be compared."
+            )
+            if name != ITEMS:
+                sentence += " Neither can measures and fair averages of persons rated by them."
+            remedy = (
+                f"Have some people rated by members of two subsets, anchor one {level} of each subset, or analyze each "
+                "subset by itself."
+            )
+            outside = tuple(dict.fromkeys(labels[subset > 0].tolist()))
+            yield Finding("disjoint_subsets", "warning", sentence, remedy, outside)
 
     def _correction(self) -> list[Finding]:
         """By what the values of each term were multiplied, where that is worth telling."""
@@ -482,57 +652,60 @@ class DesignResult:
 
     def regularization(self) -> Regularization | None:
         """The prior that acted on the parameters of each term; None where none did."""
-        ridge = self.found.ridge
+        ridge = self.optimum.ridge
+        if ridge is None:
+            return None
         terms = []
-        for term in self.design.terms if ridge else ():
-            assert ridge is not None
-            own = np.flatnonzero(ridge.precision[term.columns])
-            if len(own):
-                sd = float(np.mean(ridge.alpha[ridge.group[term.columns][own]]) ** -0.5)
-                terms.append(TermPrior(noun=_noun(term), sd=sd, acts_on=len(own), of=len(term.labels)))
-        if ridge is None or not terms:
+        for term in self.design.terms:
+            under_prior = np.flatnonzero(ridge.precision[term.columns])
+            if len(under_prior):
+                sd = float(np.mean(ridge.alpha[ridge.group[term.columns][under_prior]]) ** -0.5)
+                terms.append(TermPrior(noun=_noun(term), sd=sd, acts_on=len(under_prior), of=len(term.labels)))
+        if not terms:
             return None
         reason = "where ratings are few, or all alike" if ridge.estimated else "as asked"
         return Regularization(kind="terms", reason=reason, estimated=ridge.estimated, terms=tuple(terms))
 
     def estimate(self, responses: Responses) -> Estimate:
         """Of the virtual items, with what was found about facets and all parameters."""
-        found, facets, loglik = self.found, self.design.facets, self.found.point.loglik
-        measures = {name: self.facet(name) for name in facets.facet_names if name in self.subset}
-        small = self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE
-        spread = self.covariance if self.covariance is not None and small else self.se**2
-        of_columns = self.design.of_columns
-        columns = {term.name: term.columns for term in self.design.terms if term.weight is not None}
+        optimum = self.optimum
+        design = self.design
+        facets = design.facets
+        spread = self.se**2
+        if self.covariance is not None and len(self.covariance) <= KEPT_COVARIANCE:
+            spread = self.covariance
         effects = {
-            "term": of_columns(lambda term: term.name),
-            "level": of_columns(lambda term: term.labels),
-            "threshold": of_columns(lambda term: 0 if term.level is None else term.level),  # of items alone
+            "term": design.of_columns(lambda term: term.name),
+            "level": design.of_columns(lambda term: term.labels),
+            "threshold": design.of_columns(lambda term: 0 if term.level is None else term.level),  # of items alone
             "effect": self.effect,
             "se": self.effect_se,
         }
+        measures = FacetMeasures(
+            facets=facets,
+            of={name: self.facet(name) for name in facets.facet_names if name in self.subset},
+            items=self.items(responses),
+            design=design.matrix,
+            spread=spread,
+            columns={term.name: term.columns for term in design.terms if term.weight is not None},
+            likeliest=optimum.beta,
+            under_prior=self.under_prior,
+            factor={term.name: float(self.factor[k]) for k, term in enumerate(design.terms)},
+            subset_of_item=self.subset_of_items(),
+        )
+        loglik = optimum.point.loglik
         return Estimate(
-            self.design.matrix @ self.eta,
-            self.errors_of(self.design.matrix),
+            design.matrix @ self.eta,
+            self.errors_of(design.matrix),
             np.full(responses.n_items, "ok", dtype=object),
-            found.evaluations,
-            found.move,
-            information=responses.thresholds.sum(found.point.information),
+            optimum.evaluations,
+            optimum.move,
+            information=responses.thresholds.sum(optimum.point.information),
             loglik=loglik if np.isfinite(loglik) else None,
             findings=tuple(self.findings()),
             se_method=self.se_method,
             solver=LINEAR_DESIGN + NEWTON,
             regularization=self.regularization(),
-            facets=FacetMeasures(
-                facets=facets,
-                of=measures,
-                items=self.items(responses),
-                design=self.design.matrix,
-                spread=spread,
-                columns=columns,
-                likeliest=found.beta,
-                under_prior=self.under_prior,
-                factor={term.name: float(self.factor[k]) for k, term in enumerate(self.design.terms)},
-                subset_of_item=self.subset_of_items(),
-            ),
+            facets=measures,
             extra={"effects": effects},
         )

@@ -8,6 +8,7 @@ Psicologica 32, 107; Zwitser & Maris, 2015, Psychometrika 80, 65).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,17 +22,18 @@ from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option
 from spectral_irt.estimators import marginal_fit
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, person_weights, weights_finding
-from spectral_irt.estimators.linear_design import RatingScale
-from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalFit
-from spectral_irt.estimators.population import MOST, enough_nodes, people_by_group
-from spectral_irt.estimators.spectral import start_thresholds
+from spectral_irt.estimators.chain_alone import start_thresholds
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Errors, EstimableItems, person_weights, weights_finding
+from spectral_irt.estimators.linear_design import DesignMatrix, RatingScale
+from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalErrors, MarginalFit
+from spectral_irt.estimators.population import MOST_NODES, Members, enough_nodes, people_by_group
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
 E = TypeVar("E", bound=RaschEstimator)
-FEW = 30  # people; a mean and a standard deviation from fewer say little
+FEW_PEOPLE = 30  # of a group; a mean and a standard deviation from fewer say little
 SHOWN = 12  # groups named in a sentence
+KEPT_FINDINGS = ("no_responses", "disconnected", "many_more_items_than_persons")  # those of the design that hold here
 SHARED = ("threads", "threshold", "unused", "groups")  # parameters that a spectral estimator and a marginal one share
 
 
@@ -72,64 +74,65 @@ class Marginal(RaschEstimator):
         check_option("design", design, DESIGNS)
         return self._fitted(data, progress, groups=groups, weights=weights, design=design)
 
-    def _kept(self, responses: Responses) -> tuple[Kept, Any]:
+    def _estimable(self, responses: Responses) -> tuple[EstimableItems, DesignMatrix | None]:
         """The items that can be placed, and the design where thresholds are A eta."""
-        return _keep_mixed(responses), None
+        return _used_items(responses), None
 
     def _estimate(
-        self, responses: Responses, tell: Tell, groups: Any = None, weights: Any = None, design: str = FIXED
+        self,
+        responses: Responses,
+        tell: Tell,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        design: str = FIXED,
     ) -> Estimate:
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
-        kept, made = self._kept(responses)
-        rest, with_sigma = kept.responses, self.sigma is None
-        each = None if weights is None else person_weights(responses, weights)
-        split, parts, findings = people_by_group(rest, groups, each)
+        items, design_matrix = self._estimable(responses)
+        rest = items.responses
+        a = None if design_matrix is None else design_matrix.matrix
+        weight_of_person = None if weights is None else person_weights(responses, weights)
+        split, members, findings = people_by_group(rest, groups, weight_of_person)
         start = start_thresholds(rest)
-        how = {"design": made and made.matrix, "max_iter": self.max_iter}
-        fit = marginal_fit.marginal_difficulty(parts, start=start, sigma=self.sigma, tol=self.tol, **how)
-        if design == ADAPTIVE and groups is None and with_sigma:
+        fit = marginal_fit.marginal_difficulty(
+            members, start=start, sigma=self.sigma, design=a, tol=self.tol, max_iter=self.max_iter
+        )
+        if design == ADAPTIVE and groups is None and self.sigma is None:
             tell("a free distribution of abilities")
-            fit = marginal_fit.free_population(parts[0], fit, start, **how)
-        there = (parts, fit.difficulty, fit.populations)
-        found = marginal_fit.marginal_information(*there, with_sigma=with_sigma, design=how["design"])
-        middle: Any = None
-        if each is not None and found.single is None:  # weights count twice: a sandwich
-            middle = 0.0
-            for part, one, places in zip(parts, fit.populations, found.places(fit.populations), strict=True):
-                middle += part.sum(marginal_fit.score_squares, fit.difficulty, one, rest.thresholds, places)
-        variance, covariance, of_mean, of_log_sd = marginal_fit.marginal_errors(found, fit.populations, middle)
-        mean, sd = np.array([(one.mean, self.sigma or one.sd) for one in fit.populations]).T
-        table: Columns = {
-            "group": np.array(split.names, dtype=object),
-            "n": np.array([int(np.sum(part.responses.counts > 0)) for part in parts]),
-            "mean": mean,
-            "mean_se": np.sqrt(of_mean),
+            fit = marginal_fit.free_population(members[0], fit, start, design=a, max_iter=self.max_iter)
+        errors = marginal_fit.errors_at(members, fit, with_sigma=self.sigma is None, design=a)
+        populations = self._populations(fit, errors, split.names, members)
+        if weight_of_person is not None:
+            findings.append(weights_finding(weight_of_person))
+        findings += _fit_findings(fit, populations["sd"], self.sigma is None, rest, self.tol)
+        if groups is not None:
+            findings += _population_findings(populations, self.sigma is None)
+        if design == ADAPTIVE:
+            findings.append(_adaptive_finding(groups is not None, fit.better))
+        n_free = rest.thresholds.n_entries if a is None else a.shape[1]
+        extra = _described(fit, populations, members, n_free + errors.n_of_populations)
+        if weight_of_person is not None:
+            extra["weighted"] = (responses.persons, weight_of_person)
+        of_thresholds = Errors(np.sqrt(np.maximum(errors.variance, 0)))
+        if errors.covariance is not None:
+            of_thresholds = Errors.of(rest.thresholds, errors.covariance)
+        return items.estimate(
+            fit.difficulty, of_thresholds, fit.n_iter, fit.residual, findings=findings, loglik=fit.loglik, extra=extra
+        )
+
+    def _populations(
+        self, fit: MarginalFit, errors: MarginalErrors, names: Sequence[Any], members: Sequence[Members]
+    ) -> Columns:
+        """The table of the groups: how many people, mean and standard deviation of their abilities."""
+        sd = np.array([self.sigma or population.sd for population in fit.populations])
+        return {
+            "group": np.array(names, dtype=object),
+            "n": np.array([int(np.sum(group.responses.counts > 0)) for group in members]),
+            "mean": np.array([population.mean for population in fit.populations]),
+            "mean_se": np.sqrt(errors.of_mean),
             "sd": sd,
-            "sd_se": sd * np.sqrt(of_log_sd),
+            "sd_se": sd * np.sqrt(errors.of_log_sd),
         }
-        share = np.array([part.size for part in parts]) / sum(part.size for part in parts)
-        mu = float(share @ mean)
-        # Of a free population one parameter is its origin.
-        free = len(start) if made is None else made.matrix.shape[1]
-        n_parameters = free + int(found.there.sum()) - int(found.there[0])
-        n_persons = int(np.sum(rest.counts > 0))
-        findings += [] if each is None else [weights_finding(each)]
-        findings += _fit_findings(fit, sd, with_sigma, rest, self.tol)
-        findings += _population_findings(table, with_sigma) if groups is not None else []
-        findings += [_adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
-        extra = {
-            "mu": mu,
-            "sigma": float(sd[0] if len(parts) == 1 else np.sqrt(share @ (sd**2 + (mean - mu) ** 2))),
-            "sigma_se": float(table["sd_se"][0]) if len(parts) == 1 else np.nan,
-            "population": table,
-            "aic": 2 * n_parameters - 2 * fit.loglik,
-            "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
-            "n_parameters": n_parameters,
-            **({} if each is None else {"weighted": (responses.persons, each)}),
-        }
-        of = fit.difficulty, np.sqrt(np.maximum(variance, 0)), fit.n_iter, fit.residual
-        return kept.estimate(*of, loglik=fit.loglik, findings=findings, covariance=covariance, extra=extra)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -238,74 +241,108 @@ class MarginalRatingScale(RatingScale, Marginal):
     """
 
 
-def _keep_mixed(responses: Responses) -> Kept:
+def _described(fit: MarginalFit, populations: Columns, members: Sequence[Members], n_parameters: int) -> dict[str, Any]:
+    """What the fitted estimator says of the people, and information criteria."""
+    n_persons = int(populations["n"].sum())
+    mean = populations["mean"]
+    sd = populations["sd"]
+    size = np.array([group.size for group in members])
+    share = size / size.sum()
+    mu = float(share @ mean)
+    sigma = float(sd[0])
+    sigma_se = float(populations["sd_se"][0])
+    if len(members) > 1:  # of everybody
+        sigma = float(np.sqrt(share @ (sd**2 + (mean - mu) ** 2)))
+        sigma_se = np.nan
+    return {
+        "mu": mu,
+        "sigma": sigma,
+        "sigma_se": sigma_se,
+        "population": populations,
+        "aic": 2 * n_parameters - 2 * fit.loglik,
+        "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
+        "n_parameters": n_parameters,
+    }
+
+
+def _used_items(responses: Responses) -> EstimableItems:
     """Items whose categories were all used; the population links them even where no person does."""
-    design, binary = examine(responses), responses.thresholds.binary
+    design = examine(responses)
     counts = responses.category_counts
-    mixed = (responses.item_counts > 0) & ((counts > 0) | np.isnan(counts)).all(axis=1)
-    what = "both right and wrong answers" if binary else "answers in all their categories"
-    other = "`SpectralRasch` or `VariationalRasch`" if binary else "`SpectralPartialCredit`"
-    if mixed.sum() < 2:
+    included = (responses.item_counts > 0) & ((counts > 0) | np.isnan(counts)).all(axis=1)
+    if responses.thresholds.binary:
+        what = "both right and wrong answers"
+        other = "`SpectralRasch` or `VariationalRasch`"
+        why = "answered right by everyone or by no one"
+    else:
+        what = "answers in all their categories"
+        other = "`SpectralPartialCredit`"
+        why = "with a category that nobody used"
+    if included.sum() < 2:
         raise DesignError(
             f"{responses.source}: fewer than two items have {what}; marginal likelihood needs them. Use {other}, whose "
             "prior on difficulties makes up for it."
         )
-    shown = {"no_responses", "disconnected", "many_more_items_than_persons"}
-    findings = [finding for finding in design.findings if finding.code in shown]
-    names = responses.items[~mixed & (responses.item_counts > 0)]
-    if len(names):
-        why = "answered right by everyone or by no one" if binary else "with a category that nobody used"
-        sentence = f"{len(names):,} items {why} have no finite difficulty and are left out: {listed(names)}."
+    findings = [finding for finding in design.findings if finding.code in KEPT_FINDINGS]
+    left_out = responses.items[~included & (responses.item_counts > 0)]
+    if len(left_out):
+        sentence = f"{len(left_out):,} items {why} have no finite difficulty and are left out: {listed(left_out)}."
         remedy = f"Use {other} for an estimate from a prior, or drop the items."
-        findings.append(Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist())))
-    rest = responses if mixed.all() else responses.take_items(mixed)
-    return Kept(rest, mixed, design.status, tuple(findings), responses.thresholds)
+        findings.append(Finding("items_left_out", "warning", sentence, remedy, tuple(left_out.tolist())))
+    rest = responses if included.all() else responses.take_items(included)
+    return EstimableItems(rest, included, design.status, tuple(findings), responses.thresholds)
 
 
-def _fit_findings(fit: MarginalFit, sd: Floats, estimated: bool, responses: Responses, tol: float) -> list[Finding]:
+def _fit_findings(
+    fit: MarginalFit, sd: Floats, with_sigma: bool, responses: Responses, tol: float
+) -> Iterator[Finding]:
+    """Whether the iterations ended, and where sigma, the nodes or the standard errors are at a limit."""
     asked = FREE_STEP if fit.populations[0].free else tol
-    longest = int(responses.counts.max(initial=1)) * responses.thresholds.widest**2
-    wanted = enough_nodes(max(float(sd.max()), NO_SPREAD), longest)
-    found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
-    if estimated and sd.min() <= 1.01 * NO_SPREAD:
+    yield from convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
+    if with_sigma and sd.min() <= 1.01 * NO_SPREAD:
         sentence = "The data show no spread among the people: sigma went to zero."
         remedy = "Check the scoring; answers of one person seem to have nothing in common."
-        found.append(Finding("no_ability_spread", "warning", sentence, remedy))
-    if estimated and sd.max() >= 0.95 * WIDE_SPREAD:
+        yield Finding("no_ability_spread", "warning", sentence, remedy)
+    if with_sigma and sd.max() >= 0.95 * WIDE_SPREAD:
         sentence = f"The spread of the people has no finite estimate; sigma is held at {WIDE_SPREAD:g}."
         remedy = "Nearly all people have all answers right or all wrong; difficulties are not to be trusted."
-        found.append(Finding("unbounded_ability_spread", "warning", sentence, remedy))
-    if wanted >= MOST:
-        sentence = f"{MOST} nodes are the most used, and posteriors of those with most answers are narrower than these."
-        found.append(Finding("coarse_nodes", "note", sentence, "`SpectralRasch` and `ConditionalRasch` need no nodes."))
+        yield Finding("unbounded_ability_spread", "warning", sentence, remedy)
+    longest = int(responses.counts.max(initial=1)) * responses.thresholds.widest**2
+    if enough_nodes(max(float(sd.max()), NO_SPREAD), longest) >= MOST_NODES:
+        what = f"{MOST_NODES} nodes are the most used"
+        sentence = f"{what}, and posteriors of those with most answers are narrower than these."
+        yield Finding("coarse_nodes", "note", sentence, "`SpectralRasch` and `ConditionalRasch` need no nodes.")
     if responses.thresholds.n_entries > DENSE_ITEMS:
         sentence = f"With more than {DENSE_ITEMS:,} items standard errors come from each item's own information."
         remedy = "They may be a few per cent low, and more where groups of items are weakly linked."
-        found.append(Finding("approximate_se", "note", sentence, remedy))
-    return found
+        yield Finding("approximate_se", "note", sentence, remedy)
 
 
-def _population_findings(table: Columns, estimated: bool) -> list[Finding]:
+def _population_findings(populations: Columns, with_sigma: bool) -> Iterator[Finding]:
     """The means and standard deviations of the groups, and which groups are small for them."""
-    rows = list(zip(table["group"], table["mean"], table["sd"], strict=True))
-    said = "; ".join(f"{group}: {mean:z.2f}, {sd:.2f}" for group, mean, sd in rows[:SHOWN])
-    more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-    what = "mean and standard deviation" if estimated else "mean, and the standard deviation that was given,"
-    found = [Finding("populations", "note", f"Populations of the {len(rows)} groups, {what}: {said}{more}.")]
-    small = np.array(table["group"])[np.array(table["n"]) < FEW]
+    rows = list(zip(populations["group"], populations["mean"], populations["sd"], strict=True))
+    named = "; ".join(f"{group}: {mean:z.2f}, {sd:.2f}" for group, mean, sd in rows[:SHOWN])
+    if len(rows) > SHOWN:
+        named += f"; and {len(rows) - SHOWN} more"
+    what = "mean and standard deviation" if with_sigma else "mean, and the standard deviation that was given,"
+    yield Finding("populations", "note", f"Populations of the {len(rows)} groups, {what}: {named}.")
+    small = np.array(populations["group"])[np.array(populations["n"]) < FEW_PEOPLE]
     if len(small):
-        few = f"{listed(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW} people"
-        sentence = f"{few}, too few to tell a mean and a standard deviation."
-        found.append(Finding("small_groups", "warning", sentence, "Merge small groups."))
-    return found
+        have = "has" if len(small) == 1 else "have"
+        sentence = (
+            f"{listed(small)} {have} fewer than {FEW_PEOPLE} people, too few to tell a mean and a standard deviation."
+        )
+        yield Finding("small_groups", "warning", sentence, "Merge small groups.")
 
 
 def fit_adaptive(estimator: E, marginal: type[Marginal], data: Any, **options: Any) -> E:
     """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds."""
     shared = {name: value for name, value in estimator.get_params().items() if name in SHARED}
-    found = marginal(**shared).fit(data, design=ADAPTIVE, **options)
+    fitted = marginal(**shared).fit(data, design=ADAPTIVE, **options)
     estimator._forget()
-    vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+    for name, value in vars(fitted).items():
+        if name.endswith("_"):
+            setattr(estimator, name, value)
     return estimator
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.conditional.information import block_diagonal, from_levels
 from spectral_irt.conditional.penalized import parameters
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Thresholds
+from spectral_irt.data.design import Mask
 from spectral_irt.estimators.estimable import DENSE_ITEMS
 from spectral_irt.estimators.population import (
-    MOST,
+    MOST_NODES,
+    ExpectedCounts,
     Members,
     Population,
     distribution,
@@ -32,12 +32,25 @@ from spectral_irt.estimators.population import (
 )
 from spectral_irt.numerics import Anderson, gram
 
-ROUGH_NODES, ROUGH_STEP = 41, 1e-2  # the first rounds, in which the spread of abilities is found
+# The first rounds, in which the spread of abilities is found.
+ROUGH_NODES = 41
+ROUGH_STEP = 1e-2
+ROUGH_PASSES = 50
 FREE_STEP = 0.01  # gradient, in standard errors, at which a free distribution is left alone
 # Degrees of the polynomial that log density is: 4 for one hump or two, skewed or not; 6 for an edge, as of an
 # exponential distribution. Eight changed nothing (adaptive, two-stage and stopping designs, 600 to 1,500 people).
 DEGREES = (4, 6)
-NO_SPREAD, WIDE_SPREAD = 0.01, 50.0  # a standard deviation outside this is reported, and held there
+# A standard deviation outside this is reported, and held there.
+NO_SPREAD = 0.01
+WIDE_SPREAD = 50.0
+LOWEST_LOG_SD = np.log(NO_SPREAD)
+HIGHEST_LOG_SD = np.log(WIDE_SPREAD)
+ROUNDING = 1e-10  # of a log-likelihood
+LONGEST_LEAP = 2.0  # by which an accelerated parameter may lie beyond the plain step
+ITEM_STEPS = 5  # of Newton in each M step: the next one mends what is left
+ITEM_SETTLED = 1e-8  # logits
+SMALL_RIDGE = 1e-10  # of an information: a block that tells nothing stays invertible
+MANY_ANSWERS = 50  # of a person, on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,78 +81,109 @@ def marginal_difficulty(
     Every threshold must be passed by one and failed by another person, and groups need items in common, directly or
     through other groups. Thresholds may be A eta with a known matrix A, the sparse `design`.
     """
-    n, m, layout, longest, score = len(groups), len(start), groups[0].responses.thresholds, 1, np.zeros(len(start))
+    n_groups = len(groups)
+    layout = groups[0].responses.thresholds
+    n_thresholds = len(start)
+    passed = np.zeros(n_thresholds)
+    longest = 1
     for group in groups:
+        passed += layout.at_or_above(group.sum(passed_last, n_thresholds))
         longest = max(longest, int(group.responses.counts.max(initial=1)))
-        score += layout.at_or_above(group.sum(passed_last, m))
     longest *= layout.widest**2  # an answer tells at most K^2 / 4
-    begin = start if design is None else design @ parameters(design, start)
-    x = np.concatenate([begin, np.zeros(n - 1), np.full(n, np.log(1.0 if sigma is None else sigma))])
-    how = (groups, score, sigma is None, design)
-    x, _, passes, _ = _accelerated_em(*how, x, ROUGH_NODES, ROUGH_STEP, 50)
-    nodes = enough_nodes(float(np.exp(x[-n:].max())), longest)
-    x, loglik, more, step = _accelerated_em(*how, x, nodes, tol, max_iter)
-    centre = float(layout.averaging() @ x[:m])
-    means = np.append(0.0, x[m:-n]) - centre
-    populations = tuple(map(normal_population, np.exp(x[-n:]), [nodes] * n, means))
-    return MarginalFit(x[:m] - centre, populations, loglik, passes + more, step)
+    em = _NormalEM(groups, passed, sigma is None, design)
+    beta = start if design is None else design @ parameters(design, start)
+    log_sigma = np.log(1.0 if sigma is None else sigma)
+    x = np.concatenate([beta, np.zeros(n_groups - 1), np.full(n_groups, log_sigma)])
+    rough = em.solve(x, ROUGH_NODES, ROUGH_STEP, ROUGH_PASSES)
+    _, _, log_sigmas = em.split(rough.x)
+    n_nodes = enough_nodes(float(np.exp(log_sigmas.max())), longest)
+    end = em.solve(rough.x, n_nodes, tol, max_iter)
+    beta, means, log_sigmas = em.split(end.x)
+    center = float(layout.averaging() @ beta)
+    populations = tuple(
+        normal_population(sd, n_nodes, mean) for sd, mean in zip(np.exp(log_sigmas), means - center, strict=True)
+    )
+    return MarginalFit(beta - center, populations, end.loglik, rough.passes + end.passes, end.change)
 
 
-def _accelerated_em(
-    groups: Sequence[Members],
-    score: Floats,
-    estimate_sigma: bool,
-    design: Any,
-    x: Floats,
-    n_nodes: int,
-    tol: float,
-    max_iter: int,
-) -> tuple[Floats, float, int, float]:
-    """EM on x = (difficulties, means of all groups but the first, which is at zero, log sigmas); returns the point, its
-    log-likelihood, the passes, the last step. `score` is how many passed each threshold.
+class EMEnd(NamedTuple):
+    """Where EM ended: the parameters, their log-likelihood, the passes, and the last change."""
 
-    Anderson's acceleration proposes; a proposal that lowers the likelihood gives way to the plain EM step.
+    x: Floats
+    loglik: float
+    passes: int
+    change: float
+
+
+class _NormalEM(NamedTuple):
+    """EM on x = (thresholds, means of all groups but the first, which is at zero, log sigmas).
+
+    `passed` is how many passed each threshold; `with_sigma`: whether the sigmas are estimated.
     """
-    n, m, layout = len(groups), len(score), groups[0].responses.thresholds
-    low, high = np.log(NO_SPREAD), np.log(WIDE_SPREAD)
 
-    def step(x: Floats) -> tuple[Floats, float]:
-        means, log_sigmas, loglik = np.append(0.0, x[m:-n]), x[-n:].copy(), 0.0
-        counts, nodes = [], []
-        for g, group in enumerate(groups):
-            there = normal_population(np.exp(log_sigmas[g]), n_nodes, means[g])
-            each, people, more = group.sum(expected_counts, x[:m], there, layout)
-            share = people / people.sum()
-            means[g] = share @ there.nodes
-            if estimate_sigma:
-                log_sigmas[g] = np.clip(np.log(share @ (there.nodes - means[g]) ** 2) / 2, low, high)
-            counts.append(each)
-            nodes.append(there.nodes)
-            loglik += float(more)
-        beta = _item_step(x[:m], np.concatenate(counts, axis=1), score, np.concatenate(nodes), layout, design)
+    groups: Sequence[Members]
+    passed: Floats
+    with_sigma: bool
+    design: Any
+
+    def split(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """The thresholds, the means of all groups, and the logs of their standard deviations."""
+        n_groups = len(self.groups)
+        n_thresholds = len(self.passed)
+        return x[:n_thresholds], np.append(0.0, x[n_thresholds:-n_groups]), x[-n_groups:].copy()
+
+    def step(self, x: Floats, n_nodes: int) -> tuple[Floats, float]:
+        """The parameters after one round of EM, and the log-likelihood before it."""
+        layout = self.groups[0].responses.thresholds
+        beta, means, log_sigmas = self.split(x)
+        counts = []
+        nodes = []
+        loglik = 0.0
+        for g, group in enumerate(self.groups):
+            population = normal_population(np.exp(log_sigmas[g]), n_nodes, means[g])
+            expected = ExpectedCounts(*group.sum(expected_counts, beta, population, layout))
+            share = expected.persons / expected.persons.sum()
+            means[g] = share @ population.nodes
+            if self.with_sigma:
+                log_sd = np.log(share @ (population.nodes - means[g]) ** 2) / 2
+                log_sigmas[g] = np.clip(log_sd, LOWEST_LOG_SD, HIGHEST_LOG_SD)
+            counts.append(expected.answers)
+            nodes.append(population.nodes)
+            loglik += float(expected.loglik)
+        beta = _item_step(beta, np.concatenate(counts, axis=1), self.passed, np.concatenate(nodes), layout, self.design)
         # A first mean other than zero is the same model with everything shifted: parameter-expanded EM.
         return np.concatenate([beta - means[0], means[1:] - means[0], log_sigmas]), loglik
 
-    accelerate = Anderson()
-    best, safe, good = -np.inf, x, x
-    passes, change = 0, np.inf
-    while passes < max_iter:
-        image, loglik = step(x)
-        passes += 1
-        if loglik < best - 1e-10 * abs(best):
-            if x is safe:
-                break  # the plain step: what it lost is rounding, and there is nothing more to gain
-            accelerate.forget()
-            x = safe
-            continue
-        best, safe, good = loglik, image, x
-        change = float(np.abs(image - x).max())
-        if change <= tol:
-            break
-        bold = accelerate.next(x, image) - image
-        x = image + bold / max(1.0, float(np.abs(bold).max()) / 2)  # stays of the form A eta
-        x[-n:] = np.clip(x[-n:], low, high)
-    return good, best, passes, change
+    def solve(self, x: Floats, n_nodes: int, tol: float, max_passes: int) -> EMEnd:
+        """EM until no parameter changes by more than `tol`.
+
+        Anderson's acceleration proposes; a proposal that lowers the likelihood gives way to the plain EM step.
+        """
+        n_groups = len(self.groups)
+        accelerate = Anderson()
+        highest = -np.inf
+        plain_step = best = x
+        passes = 0
+        change = np.inf
+        while passes < max_passes:
+            image, loglik = self.step(x, n_nodes)
+            passes += 1
+            if loglik < highest - ROUNDING * abs(highest):
+                if x is plain_step:
+                    break  # what it lost is rounding, and there is nothing more to gain
+                accelerate.forget()
+                x = plain_step
+                continue
+            highest = loglik
+            plain_step = image
+            best = x
+            change = float(np.abs(image - x).max())
+            if change <= tol:
+                break
+            leap = accelerate.next(x, image) - image
+            x = image + leap / max(1.0, float(np.abs(leap).max()) / LONGEST_LEAP)  # stays of the form A eta
+            x[-n_groups:] = np.clip(x[-n_groups:], LOWEST_LOG_SD, HIGHEST_LOG_SD)
+        return EMEnd(best, highest, passes, change)
 
 
 def free_population(
@@ -151,23 +195,33 @@ def free_population(
     together and a wide one with items far apart: the search begins at the normal fit, and at half the conditional
     estimates (`start`), which such designs stretch about twofold.
     """
-    (one,) = normal.populations
-    sd = max(1.0, one.sd)
-    n_nodes = min(MOST, round(len(one.nodes) * sd / one.sd))  # as close together as those of the normal one
-    begins = [(normal.difficulty, one), (start / 2, normal_population(sd, n_nodes))]
-    best, gain, passes = normal, 0.0, normal.n_iter
+    (population,) = normal.populations
+    sd = max(1.0, population.sd)
+    n_nodes = min(MOST_NODES, round(len(population.nodes) * sd / population.sd))  # as close together as the normal's
+    starts = [(normal.difficulty, population), (start / 2, normal_population(sd, n_nodes))]
+    best = normal
+    gain = 0.0
+    passes = normal.n_iter
     for degree in DEGREES:
-        found = [_polynomial_weights(people, *begin, degree, design, max_iter) for begin in begins]
-        passes += sum(fit.n_iter for fit in found)
-        fit = max(found, key=lambda fit: fit.loglik)
-        begins = [(fit.difficulty, fit.populations[0])]
-        better = 2 * (fit.loglik - normal.loglik) - 2 * (degree - 2)
-        if better > gain:
-            around = marginal_information([people], fit.difficulty, fit.populations, design=design)
-            with suppress(np.linalg.LinAlgError):  # it has errors where the likelihood falls on all sides
-                np.linalg.cholesky(around.whole)
-                best, gain = fit, better
+        fits = [_polynomial_weights(people, beta, shape, degree, design, max_iter) for beta, shape in starts]
+        passes += sum(fit.n_iter for fit in fits)
+        fit = max(fits, key=lambda fit: fit.loglik)
+        starts = [(fit.difficulty, fit.populations[0])]
+        gain_in_aic = 2 * (fit.loglik - normal.loglik) - 2 * (degree - 2)
+        if gain_in_aic > gain and _is_a_maximum(people, fit, design):
+            best = fit
+            gain = gain_in_aic
     return replace(best, n_iter=passes, better=gain)
+
+
+def _is_a_maximum(people: Members, fit: MarginalFit, design: Any) -> bool:
+    """Whether the likelihood falls on all sides, so that the fit has standard errors."""
+    information = marginal_information([people], fit.difficulty, fit.populations, design=design)
+    try:
+        np.linalg.cholesky(information.whole)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _polynomial_weights(
@@ -179,62 +233,77 @@ def _polynomial_weights(
     """
     from scipy.optimize import minimize
 
-    nodes, begun, layout = start.nodes, start.log_weights, people.responses.thresholds
+    layout = people.responses.thresholds
+    nodes = start.nodes
+    log_weights = start.log_weights
     a = sparse.eye_array(len(beta), format="csr") if design is None else design
-    eta, m = (beta if design is None else parameters(a, beta)), a.shape[1]
-    root = np.exp(np.maximum(begun, -100.0) / 2)[:, None]
+    eta = beta if design is None else parameters(a, beta)
+    n_eta = a.shape[1]
+    root = np.exp(np.maximum(log_weights, -100.0) / 2)[:, None]
     z = (nodes - start.mean) / start.sd
     basis = np.linalg.qr(np.vander(z, degree + 1, increasing=True) * root)[0][:, 1:] / root
-    score, size = layout.at_or_above(people.sum(passed_last, len(beta))), people.size
+    passed = layout.at_or_above(people.sum(passed_last, len(beta)))
+    size = people.size
 
     def objective(scaled: Floats) -> tuple[float, Floats]:
+        """Minus the log-likelihood, and its gradient."""
         x = scaled * scale
-        here, there = a @ x[:m], distribution(nodes, begun + basis @ x[m:], basis)
-        counts, persons, loglik = people.sum(expected_counts, here, there, layout)
-        of_beta = (counts[layout.item] * passing(here, nodes, layout)).sum(axis=1) - score
-        of_shape = basis.T @ (persons - size * np.exp(there.log_weights))
-        return -float(loglik), -np.concatenate([a.T @ of_beta, of_shape]) * scale
+        thresholds = a @ x[:n_eta]
+        shape = distribution(nodes, log_weights + basis @ x[n_eta:], basis)
+        expected = ExpectedCounts(*people.sum(expected_counts, thresholds, shape, layout))
+        answers = expected.answers[layout.item]
+        of_thresholds = (answers * passing(thresholds, nodes, layout)).sum(axis=1) - passed
+        of_shape = basis.T @ (expected.persons - size * np.exp(shape.log_weights))
+        return -float(expected.loglik), -np.concatenate([a.T @ of_thresholds, of_shape]) * scale
 
     p = passing(beta, nodes, layout)
-    counts = people.sum(expected_counts, beta, start, layout)[0][layout.item]
-    own = np.concatenate([(a * a).T @ (counts * p * (1 - p)).sum(axis=1), np.full(degree, 0.1 * size)])
-    scale = 1 / np.sqrt(np.maximum(own, 1e-6))
-    found = minimize(
+    answers = people.sum(expected_counts, beta, start, layout)[0][layout.item]
+    of_eta = (a * a).T @ (answers * p * (1 - p)).sum(axis=1)
+    information = np.concatenate([of_eta, np.full(degree, 0.1 * size)])
+    scale = 1 / np.sqrt(np.maximum(information, 1e-6))
+    minimum = minimize(
         objective,
         np.concatenate([eta, np.zeros(degree)]) / scale,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
-    x = found.x * scale
-    beta = a @ x[:m]
-    centre = float(layout.averaging() @ beta)
-    shape = distribution(nodes - centre, begun + basis @ x[m:], basis)
-    residual = float(np.abs(found.jac).max())
-    return MarginalFit(beta - centre, (shape,), -float(found.fun), int(found.nfev) + 1, residual)
+    x = minimum.x * scale
+    beta = a @ x[:n_eta]
+    center = float(layout.averaging() @ beta)
+    shape = distribution(nodes - center, log_weights + basis @ x[n_eta:], basis)
+    residual = float(np.abs(minimum.jac).max())
+    return MarginalFit(beta - center, (shape,), -float(minimum.fun), int(minimum.nfev) + 1, residual)
 
 
-def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
-    """The M step of every item at once: sum_q counts_iq P(X >= k | node_q) = score_k, by Newton's method."""
-    for _ in range(5):
+def _item_step(beta: Floats, counts: Floats, passed: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
+    """The M step of every item at once: sum_q counts_iq P(X >= k | node_q) = passed_k, by Newton's method."""
+    for _ in range(ITEM_STEPS):
         p = passing(beta, nodes, layout)
-        excess = np.einsum("ik,ik->i", counts[layout.item], p) - score
+        excess = np.einsum("ik,ik->i", counts[layout.item], p) - passed
         blocks = given_ability(counts, p, layout)
         if design is not None:
-            inside = design.T @ block_diagonal(layout, blocks) @ design
-            move = design @ np.linalg.solve(inside.toarray() + 1e-10 * np.eye(inside.shape[0]), design.T @ excess)
-        elif layout.binary:
-            move = excess / np.maximum(blocks[:, 0, 0], 1e-10)
-        else:  # the levels that an item does not have stand still
-            absent = np.arange(layout.widest) >= layout.max_score[:, None]
-            blocks = blocks + (absent + 1e-10)[:, :, None] * np.eye(layout.widest)
-            right = layout.table(excess, 0.0)[:, :, None]
-            move = from_levels(layout, np.asarray(np.linalg.solve(blocks, right)[:, :, 0], dtype=np.float64))
-        move = np.clip(move, -1, 1) if design is None else move / max(1.0, np.abs(move).max())
+            information = (design.T @ block_diagonal(layout, blocks) @ design).toarray()
+            ridge = SMALL_RIDGE * np.eye(len(information))
+            move = design @ np.linalg.solve(information + ridge, design.T @ excess)
+            move = move / max(1.0, np.abs(move).max())
+        else:
+            move = np.clip(_item_moves(blocks, excess, layout), -1, 1)
         beta = beta + move
-        if np.abs(move).max() < 1e-8:
+        if np.abs(move).max() < ITEM_SETTLED:
             break
     return beta
+
+
+def _item_moves(blocks: Floats, excess: Floats, layout: Thresholds) -> Floats:
+    """Newton's step of each item by itself, whose information is its block."""
+    if layout.binary:
+        return excess / np.maximum(blocks[:, 0, 0], SMALL_RIDGE)
+    # The levels that an item does not have stand still.
+    absent = np.arange(layout.widest) >= layout.max_score[:, None]
+    blocks = blocks + (absent + SMALL_RIDGE)[:, :, None] * np.eye(layout.widest)
+    moves = np.linalg.solve(blocks, layout.table(excess, 0.0)[:, :, None])[:, :, 0]
+    return from_levels(layout, np.asarray(moves, dtype=np.float64))
 
 
 def given_ability(counts: Floats, p: Floats, layout: Thresholds) -> Floats:
@@ -244,60 +313,88 @@ def given_ability(counts: Floats, p: Floats, layout: Thresholds) -> Floats:
     """
     if layout.binary:
         return np.einsum("ik,ik->i", counts, p * (1 - p))[:, None, None]
-    at, shape = (layout.item, layout.level - 1), (layout.n_items, layout.widest, p.shape[1])
-    tails, weighted = np.zeros(shape), np.zeros(shape)
-    tails[at], weighted[at] = p, counts[layout.item] * p
+    place = (layout.item, layout.level - 1)
+    tails = np.zeros((layout.n_items, layout.widest, p.shape[1]))
+    weighted = np.zeros_like(tails)
+    tails[place] = p
+    weighted[place] = counts[layout.item] * p
     higher = np.maximum(np.arange(layout.widest)[:, None], np.arange(layout.widest))
     return weighted.sum(axis=2)[:, higher] - np.einsum("iak,ibk->iab", weighted, tails)
 
 
+class InformationSums(NamedTuple):
+    """Shares of the observed information: the thresholds' block (or its diagonal), the cross terms, and that of the
+    population."""
+
+    thresholds: Floats
+    cross: Floats
+    population: Floats
+
+
 def information(
-    block: Block, weight: Floats | None, beta: Floats, there: Population, order: int, dense: bool, layout: Thresholds
-) -> tuple[Floats, Floats, Floats]:
+    block: Block,
+    weight: Floats | None,
+    beta: Floats,
+    population: Population,
+    order: int,
+    dense: bool,
+    layout: Thresholds,
+) -> InformationSums:
     """The block's share of the observed information of thresholds and population, by Louis' formula.
 
     From the information given theta the posterior covariance of each person's scores, functions of theta, is taken
     off: P(X >= k), and the statistics, projected on the first `order` polynomials that are orthonormal under the
-    posterior; what is left out falls with the posterior variance to the power `order`. The thresholds' block (or its
-    diagonal), the cross terms, and that of the population.
+    posterior; what is left out falls with the posterior variance to the power `order`.
     """
-    p, scores, size = passing(beta, there.nodes, layout), there.statistics, len(beta)
-    counts, at_node = np.zeros((layout.n_items, p.shape[1])), np.zeros(p.shape[1])
-    lost = np.zeros((size, size)) if dense else np.zeros(size)
-    cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
-    for rows, answered, post, _, each in posteriors(block, weight, beta, there, layout):
-        for q in _polynomials(post, there.nodes, order):
-            q *= np.sqrt(each)[:, None]
-            c = expected_passes(rows, p, q, layout)
-            t = q @ scores
-            lost += gram(c) if dense else np.bincount(c.indices, weights=c.data**2, minlength=size)
-            cross -= c.T @ t
-            own -= t.T @ t
-        post *= each[:, None]
-        counts += answered.T @ post
-        at_node += post.sum(axis=0)
-    n = float(at_node.sum())
-    if not there.free:  # mean and log sigma are no natural parameters: away from the maximum they bend
-        first, second = at_node @ scores
-        own += np.array([[n / there.sd**2, 2 * first], [2 * first, 2 * (n + second)]])
+    p = passing(beta, population.nodes, layout)
+    statistics = population.statistics
+    n_thresholds = len(beta)
+    n_statistics = statistics.shape[1]
+    counts = np.zeros((layout.n_items, p.shape[1]))
+    at_node = np.zeros(p.shape[1])
+    lost = np.zeros((n_thresholds, n_thresholds)) if dense else np.zeros(n_thresholds)
+    cross = np.zeros((n_thresholds, n_statistics))
+    of_population = np.zeros((n_statistics, n_statistics))
+    for some in posteriors(block, weight, beta, population, layout):
+        posterior = some.p
+        for projection in _polynomials(posterior, population.nodes, order):
+            projection *= np.sqrt(some.weight)[:, None]
+            of_passes = expected_passes(some.rows, p, projection, layout)
+            of_statistics = projection @ statistics
+            if dense:
+                lost += gram(of_passes)
+            else:
+                lost += np.bincount(of_passes.indices, weights=of_passes.data**2, minlength=n_thresholds)
+            cross -= of_passes.T @ of_statistics
+            of_population -= of_statistics.T @ of_statistics
+        posterior *= some.weight[:, None]
+        counts += some.answered.T @ posterior
+        at_node += posterior.sum(axis=0)
+    n_people = float(at_node.sum())
+    if not population.free:  # mean and log sigma are no natural parameters: away from the maximum they bend
+        of_mean, of_log_sd = at_node @ statistics
+        bend = [[n_people / population.sd**2, 2 * of_mean], [2 * of_mean, 2 * (n_people + of_log_sd)]]
+        of_population += np.array(bend)
     else:
-        own += n * (scores.T * np.exp(there.log_weights)) @ scores
+        of_population += n_people * (statistics.T * np.exp(population.log_weights)) @ statistics
     blocks = given_ability(counts, p, layout)
     if dense:
-        return block_diagonal(layout, blocks).toarray() - lost, cross, own
-    return blocks[layout.item, layout.level - 1, layout.level - 1] - lost, cross, own
+        return InformationSums(block_diagonal(layout, blocks).toarray() - lost, cross, of_population)
+    diagonal = blocks[layout.item, layout.level - 1, layout.level - 1]
+    return InformationSums(diagonal - lost, cross, of_population)
 
 
-def _polynomials(post: Floats, nodes: Floats, order: int) -> Iterator[Floats]:
-    """post times the orthonormal polynomials of degree 1 to `order` under each row of post (degree 0 is constant)."""
-    basis = [np.ones_like(post)]
+def _polynomials(posterior: Floats, nodes: Floats, order: int) -> Iterator[Floats]:
+    """posterior times the orthonormal polynomials of degree 1 to `order` under each of its rows (degree 0 is
+    constant)."""
+    basis = [np.ones_like(posterior)]
     for _ in range(order):
         new = basis[-1] * nodes
         for old in basis:
-            new -= (post * old * new).sum(axis=1, keepdims=True) * old
-        size = np.sqrt((post * new**2).sum(axis=1, keepdims=True))
+            new -= (posterior * old * new).sum(axis=1, keepdims=True) * old
+        size = np.sqrt((posterior * new**2).sum(axis=1, keepdims=True))
         basis.append(np.divide(new, size, out=np.zeros_like(new), where=size > 1e-8))
-        yield post * basis[-1]
+        yield posterior * basis[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,22 +407,23 @@ class MarginalInformation:
 
     whole: Floats  # of both; where both can be shifted, the mean threshold is held; of beta = A eta, that of eta
     single: Floats | None  # with more than 5,000 thresholds: that of each by itself, and `whole` has the others only
-    there: NDArray[np.bool_]  # which of the others there are
+    estimated: Mask  # which parameters of the populations there are
     weights: Floats  # of the thresholds in the mean that is zero
     design: Any = None
 
     def inverse(self, ridge: float = 0.0) -> Floats:
         """Of the whole, for thresholds and populations."""
-        found = np.linalg.inv(self.whole + ridge * np.trace(self.whole) / len(self.whole) * np.eye(len(self.whole)))
+        size = len(self.whole)
+        inverse = np.linalg.inv(self.whole + ridge * np.trace(self.whole) / size * np.eye(size))
         if self.design is None:
-            return found
-        to = sparse.block_diag([self.design, np.eye(int(self.there.sum()))], format="csr")
-        return to @ found @ to.T
+            return inverse
+        of_all = sparse.block_diag([self.design, np.eye(int(self.estimated.sum()))], format="csr")
+        return of_all @ inverse @ of_all.T
 
     def places(self, populations: Sequence[Population]) -> list[Floats]:
         """For each population, its parameters x the others: where they stand among them."""
-        ends = np.cumsum([one.statistics.shape[1] for one in populations])
-        return np.split(np.eye(len(self.there))[:, self.there], ends[:-1])
+        ends = np.cumsum([population.statistics.shape[1] for population in populations])
+        return np.split(np.eye(len(self.estimated))[:, self.estimated], ends[:-1])
 
 
 def marginal_information(
@@ -337,35 +435,47 @@ def marginal_information(
     design: Any = None,
 ) -> MarginalInformation:
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
-    m, layout, answers, people = len(beta), groups[0].responses.thresholds, 0, 0
-    for group in groups:
-        answers += group.responses.n_responses
-        people += int(np.sum(group.responses.counts > 0))
-    order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
-    if populations[0].free:
+    layout = groups[0].responses.thresholds
+    free = populations[0].free
+    order = _order(groups)
+    if free:
         order = max(order, populations[0].statistics.shape[1])  # statistics of this degree are projected without a rest
-    items: Any = 0.0
-    crosses, owns, dense = [], [], m <= DENSE_ITEMS
+    dense = len(beta) <= DENSE_ITEMS
+    of_thresholds: Any = 0.0
+    crosses = []
+    of_populations = []
     for group, population in zip(groups, populations, strict=True):
-        more, cross, own = group.sum(information, beta, population, order, dense, layout)
-        items = items + more
-        crosses.append(cross)
-        owns.append(own)
-    cross, own, weights = np.concatenate(crosses, axis=1), sparse.block_diag(owns).toarray(), layout.averaging()
-    there = np.diag(own) > 0
-    if not populations[0].free:
-        there[0] = False
-        there[1::2] &= with_sigma
-    own = own[np.ix_(there, there)]
+        sums = InformationSums(*group.sum(information, beta, population, order, dense, layout))
+        of_thresholds = of_thresholds + sums.thresholds
+        crosses.append(sums.cross)
+        of_populations.append(sums.population)
+    cross = np.concatenate(crosses, axis=1)
+    of_others = sparse.block_diag(of_populations).toarray()
+    estimated = np.diag(of_others) > 0
+    if not free:
+        estimated[0] = False
+        estimated[1::2] &= with_sigma
+    of_others = of_others[np.ix_(estimated, estimated)]
+    weights = layout.averaging()
     if not dense:
-        return MarginalInformation(own, items, there, weights, design)
+        return MarginalInformation(of_others, of_thresholds, estimated, weights, design)
     to_mean = weights
     if design is not None:
-        items, cross, to_mean = design.T @ items @ design, design.T @ cross, design.T @ weights
-    if there[0]:
-        items = items + np.trace(items) * np.outer(to_mean, to_mean)
-    whole = np.block([[items, cross[:, there]], [cross[:, there].T, own]])
-    return MarginalInformation(whole, None, there, weights, design)
+        of_thresholds = design.T @ of_thresholds @ design
+        cross = design.T @ cross
+        to_mean = design.T @ weights
+    if estimated[0]:
+        of_thresholds = of_thresholds + np.trace(of_thresholds) * np.outer(to_mean, to_mean)
+    cross = cross[:, estimated]
+    whole = np.block([[of_thresholds, cross], [cross.T, of_others]])
+    return MarginalInformation(whole, None, estimated, weights, design)
+
+
+def _order(groups: Sequence[Members]) -> int:
+    """Of the polynomials in Louis' formula: with many answers posteriors are so narrow that all is straight."""
+    n_answers = sum(group.responses.n_responses for group in groups)
+    n_people = sum(int(np.sum(group.responses.counts > 0)) for group in groups)
+    return 3 if n_answers / max(n_people, 1) < MANY_ANSWERS else 1
 
 
 def score_squares(
@@ -375,26 +485,65 @@ def score_squares(
     return gram(sparse.csr_array(sparse.diags_array(weight) @ marginal_scores(block, beta, population, layout, others)))
 
 
-def marginal_errors(
-    found: MarginalInformation, populations: Sequence[Population], middle: Floats | None = None
-) -> tuple[Floats, Floats | None, Floats, Floats]:
-    """Variances of thresholds, with mean-zero difficulties, their covariance, and variances of mean and log sigma of
-    each group, NaN without: from the information, or from the sandwich around `middle`."""
-    m, cov = len(found.weights) if found.single is None else 0, found.inverse()
-    cov = cov if middle is None else cov @ middle @ cov
-    weights = found.weights[:m]
-    to_mean = cov[:m, :m] @ weights  # covariance of the thresholds with the mean one
-    covariance = cov[:m, :m] - to_mean[:, None] - to_mean + weights @ to_mean
-    others = np.full((2, len(populations)), np.nan)
+class MarginalErrors(NamedTuple):
+    """Variances of thresholds, with mean-zero difficulties, and their covariance where it was formed; variances of the
+    mean and of the log sigma of each group, NaN without; and how many parameters the populations have."""
+
+    variance: Floats
+    covariance: Floats | None
+    of_mean: Floats
+    of_log_sd: Floats
+    n_of_populations: int
+
+
+def errors_at(groups: Sequence[Members], fit: MarginalFit, *, with_sigma: bool, design: Any) -> MarginalErrors:
+    """From the observed information; where people have weights, which count twice, from the sandwich around it."""
+    populations = fit.populations
+    found = marginal_information(groups, fit.difficulty, populations, with_sigma=with_sigma, design=design)
+    # Of a free population one parameter is its origin.
+    n_of_populations = int(found.estimated.sum()) - int(found.estimated[0])
+    covariance = found.inverse()
+    if groups[0].weights is not None and found.single is None:
+        middle: Any = 0.0
+        for group, population, places in zip(groups, populations, found.places(populations), strict=True):
+            layout = group.responses.thresholds
+            middle = middle + group.sum(score_squares, fit.difficulty, population, layout, places)
+        covariance = covariance @ middle @ covariance
+    of_mean, of_log_sd = _population_variances(found, populations, covariance)
+    if found.single is not None:
+        unknown = np.full(len(populations), np.nan)
+        return MarginalErrors(1 / np.maximum(found.single, 1e-300), None, unknown, of_log_sd, n_of_populations)
+    weights = found.weights
+    of_thresholds = covariance[: len(weights), : len(weights)]
+    with_mean = of_thresholds @ weights  # covariance of the thresholds with the mean one
+    centered = of_thresholds - with_mean[:, None] - with_mean + weights @ with_mean
+    return MarginalErrors(np.diag(centered).copy(), centered, of_mean, of_log_sd, n_of_populations)
+
+
+def _population_variances(
+    found: MarginalInformation, populations: Sequence[Population], covariance: Floats
+) -> tuple[Floats, Floats]:
+    """Variances of the mean, over the mean threshold, and of log sigma of each population; NaN without."""
+    weights = found.weights if found.single is None else np.empty(0)
+    of_mean = np.full(len(populations), np.nan)
+    of_log_sd = np.full(len(populations), np.nan)
     for g, (population, places) in enumerate(zip(populations, found.places(populations), strict=True)):
-        # How the mean, over the mean threshold, and log sigma move with the population's parameters.
-        w, away, told = np.exp(population.log_weights), population.nodes - population.mean, places.sum(axis=1) > 0
-        told[0] |= g == 0  # which is where the origin is
-        for row, (level, moved) in enumerate(((-1.0, w * away), (0.0, w * away**2 / (2 * population.sd**2)))):
-            slope = moved @ population.statistics
-            if not np.any(np.abs(slope[~told]) > 1e-6):
-                slopes = np.append(level * weights, slope @ places)
-                others[row, g] = slopes @ cov @ slopes
-    if found.single is None:
-        return np.diag(covariance).copy(), covariance, others[0], others[1]
-    return 1 / np.maximum(found.single, 1e-300), None, np.full(len(populations), np.nan), others[1]
+        share = np.exp(population.log_weights)
+        distance = population.nodes - population.mean
+        estimated = places.sum(axis=1) > 0
+        estimated[0] |= g == 0  # which is where the origin is
+        # How the mean and log sigma move with the population's parameters.
+        mean_slope = (share * distance) @ population.statistics
+        if not _rests_on_unknown(mean_slope, estimated):
+            slopes = np.append(-weights, mean_slope @ places)
+            of_mean[g] = slopes @ covariance @ slopes
+        log_sd_slope = (share * distance**2 / (2 * population.sd**2)) @ population.statistics
+        if not _rests_on_unknown(log_sd_slope, estimated):
+            slopes = np.append(0.0 * weights, log_sd_slope @ places)
+            of_log_sd[g] = slopes @ covariance @ slopes
+    return of_mean, of_log_sd
+
+
+def _rests_on_unknown(slope: Floats, estimated: Mask) -> bool:
+    """Whether something moves with parameters that were not estimated."""
+    return bool(np.any(np.abs(slope[~estimated]) > 1e-6))

@@ -6,7 +6,7 @@ Y_ij is the number of people who answered i right and j wrong, and D_ij = Y_ji /
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +19,8 @@ from spectral_irt.data.block import Floats, spans
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.estimable import DENSE_ITEMS, Kept, by_item, keep_estimable
-from spectral_irt.estimators.spectral import start_thresholds
+from spectral_irt.estimators.chain_alone import start_thresholds
+from spectral_irt.estimators.estimable import DENSE_ITEMS, Errors, EstimableItems, by_item, estimable_items
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, csr, gram
 from spectral_irt.text import first_of
@@ -29,19 +29,29 @@ PAIRS = 2_000_000  # pairs of answers laid out at a time
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
 
 
+class PairwiseFit(NamedTuple):
+    """Difficulties, their pairwise log-likelihood, iterations, and the last move."""
+
+    difficulty: Floats
+    loglik: float
+    n_iter: int
+    last_move: float
+
+
 def pairwise_difficulty(
     counts: Floats | sparse.csr_array, *, start: Floats | None = None, tol: float = 1e-9, max_iter: int = 10_000
-) -> tuple[Floats, float, int, float]:
-    """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected; that likelihood,
-    iterations, and the last move.
+) -> PairwiseFit:
+    """Difficulties that maximize the pairwise likelihood of counts, which must be strongly connected.
 
     By Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point, balance is the
     score equation (Luce spectral ranking).
     """
     y = sparse.csr_array(counts)
-    right, wrong = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr)), y.indices
+    right = np.repeat(np.arange(y.shape[0], dtype=np.int32), np.diff(y.indptr))
+    wrong = y.indices
     beta = np.zeros(y.shape[0]) if start is None else start - start.mean()
-    move, n_iter = np.inf, 0
+    move = np.inf
+    n_iter = 0
     while move > tol and n_iter < max_iter:
         pi = np.exp(beta)
         rates = sparse.csr_array((y.data / (pi[right] + pi[wrong]), wrong, y.indptr))
@@ -51,7 +61,8 @@ def pairwise_difficulty(
         move = float(np.abs(new - beta).max())
         beta = new
         n_iter += 1
-    return beta, float(-(y.data @ np.logaddexp(0, beta[right] - beta[wrong]))), n_iter, move
+    loglik = float(-(y.data @ np.logaddexp(0, beta[right] - beta[wrong])))
+    return PairwiseFit(beta, loglik, n_iter, move)
 
 
 def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
@@ -62,24 +73,30 @@ def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_arra
     time.
     """
     block = block.take(np.flatnonzero(block.informative))
-    right, wrong, weight = block.scores, block.counts - block.scores, count_weights(block, weighting)
-    ones, before = np.flatnonzero(block.right()), np.concatenate([[0], np.cumsum(right)])
-    out, ends, start = np.zeros(block.n_responses), np.cumsum(right * wrong), 0
+    n_right = block.scores
+    n_wrong = block.counts - n_right
+    weight = count_weights(block, weighting)
+    place_of_right = np.flatnonzero(block.right())
+    first_right = np.concatenate([[0], np.cumsum(n_right)])
+    pairs_up_to = np.cumsum(n_right * n_wrong)
+    scores = np.zeros(block.n_responses)
+    start = 0
     while start < block.n_persons:
-        done = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + PAIRS, side="right")))
+        pairs_before = pairs_up_to[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(pairs_up_to, pairs_before + PAIRS, side="right")))
         persons = np.arange(start, stop)
         # Rows of right answers, each repeated for every wrong answer of its person.
-        row = np.repeat(persons, right[persons])
-        i = np.repeat(ones[before[start] : before[stop]], wrong[row])
-        j = spans(block.split[row], wrong[row])
+        row = np.repeat(persons, n_right[persons])
+        i = np.repeat(place_of_right[first_right[start] : first_right[stop]], n_wrong[row])
+        j = spans(block.split[row], n_wrong[row])
         share = sigmoid(beta[block.items[i]] - beta[block.items[j]])  # pi_i / (pi_i + pi_j)
-        share *= np.repeat(weight[row], wrong[row])
-        low, high = block.indptr[start], block.indptr[stop]
-        out[low:high] += np.bincount(j - low, weights=share, minlength=high - low)
-        out[low:high] -= np.bincount(i - low, weights=share, minlength=high - low)
+        share *= np.repeat(weight[row], n_wrong[row])
+        low = block.indptr[start]
+        high = block.indptr[stop]
+        scores[low:high] += np.bincount(j - low, weights=share, minlength=high - low)
+        scores[low:high] -= np.bincount(i - low, weights=share, minlength=high - low)
         start = stop
-    return csr(block.indptr.astype(np.int32), np.asarray(block.items), out, len(beta))
+    return csr(block.indptr.astype(np.int32), np.asarray(block.items), scores, len(beta))
 
 
 def _score_squares(block: Block, beta: Floats, weighting: str, dense: bool) -> Floats:
@@ -93,7 +110,8 @@ def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, bet
 
     J is a Laplacian with weights (Y_ij + Y_ji) pi_i pi_j / (pi_i + pi_j)^2; beyond 5,000 items, its diagonal.
     """
-    y, dense = sparse.csr_array(counts), len(beta) <= DENSE_ITEMS
+    y = sparse.csr_array(counts)
+    dense = len(beta) <= DENSE_ITEMS
     right = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     p = sigmoid(beta[y.indices] - beta[right])
     weights = sparse.csr_array((y.data * p * (1 - p), y.indices, y.indptr), shape=y.shape)
@@ -153,18 +171,18 @@ class PairwiseRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         weighting_named(self.weighting, COUNTED)
-        kept = keep_estimable(responses)
-        rest = kept.responses
+        items = estimable_items(responses)
+        rest = items.responses
         counts = pair_counts(rest, weighting=self.weighting)
-        start, most = start_thresholds(rest), self.max_iter
-        beta, loglik, n_iter, move = pairwise_difficulty(counts, start=start, tol=self.tol, max_iter=most)
-        findings = convergence("the pairwise likelihood", n_iter, "iterations", "a last step of", move, self.tol)
+        fit = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        what = "the pairwise likelihood"
+        findings = convergence(what, fit.n_iter, "iterations", "a last step of", fit.last_move, self.tol)
         if rest.n_items > DENSE_ITEMS:
             sentence = f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information."
             remedy = "They are too small where groups of items are weakly linked."
             findings.append(Finding("approximate_se", "note", sentence, remedy))
-        se = pairwise_errors(rest, counts, beta, self.weighting)
-        return kept.estimate(beta, se, n_iter, move, loglik=loglik, findings=findings)
+        errors = Errors(pairwise_errors(rest, counts, fit.difficulty, self.weighting))
+        return items.estimate(fit.difficulty, errors, fit.n_iter, fit.last_move, loglik=fit.loglik, findings=findings)
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -204,21 +222,30 @@ def choppin_difficulty(matrix: Floats) -> Floats:
     return np.log(matrix).mean(axis=1)
 
 
-def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int = 10_000) -> tuple[Floats, int, float]:
-    """The log of the leading right eigenvector of D > 0, centered, by power iteration; iterations and the last change.
+class ReciprocalFit(NamedTuple):
+    """Difficulties of a reciprocal matrix, iterations, and the last change."""
 
-    >>> eigenvector_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]]))[0].round(4).tolist()
+    difficulty: Floats
+    n_iter: int
+    last_change: float
+
+
+def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int = 10_000) -> ReciprocalFit:
+    """The log of the leading right eigenvector of D > 0, centered, by power iteration.
+
+    >>> eigenvector_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]])).difficulty.round(4).tolist()
     [0.6931, -0.6931]
     """
     beta = choppin_difficulty(matrix)
-    move, n_iter = np.inf, 0
+    move = np.inf
+    n_iter = 0
     while move > tol and n_iter < max_iter:
         new = np.log(matrix @ np.exp(beta))
         new -= new.mean()
         move = float(np.abs(new - beta).max())
         beta = new
         n_iter += 1
-    return beta, n_iter, move
+    return ReciprocalFit(beta, n_iter, move)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -257,17 +284,19 @@ class ChoppinRasch(RaschEstimator):
     threads: int | None = None
     threshold: float | None = None
 
-    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
-        return choppin_difficulty(matrix), 1, 0.0
+    def _solve(self, matrix: Floats) -> ReciprocalFit:
+        return ReciprocalFit(choppin_difficulty(matrix), n_iter=1, last_change=0.0)
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        matrix, design = reciprocal_matrix(_complete_counts(responses)), examine(responses)
+        matrix = reciprocal_matrix(_complete_counts(responses))
+        design = examine(responses)
         sentence = "The methods of the reciprocal matrix have no standard errors here."
         remedy = "`PairwiseRasch`, `ConditionalRasch` and `SpectralRasch` have them."
         findings = (*design.findings, Finding("no_standard_errors", "note", sentence, remedy))
-        kept = Kept(responses, design.answered, design.status, findings, responses.thresholds)
-        difficulty, n_iter, residual = self._solve(matrix)
-        return kept.estimate(difficulty, None, n_iter, residual, se_method="none", extra={"reciprocal": matrix})
+        items = EstimableItems(responses, design.answered, design.status, findings, responses.thresholds)
+        fit = self._solve(matrix)
+        errors = Errors.none(responses.thresholds)
+        return items.estimate(fit.difficulty, errors, fit.n_iter, fit.last_change, extra={"reciprocal": matrix})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -297,5 +326,5 @@ class EigenvectorRasch(ChoppinRasch):
     [-1.277, 0.478, 1.255, 0.166, -0.622]
     """
 
-    def _solve(self, matrix: Floats) -> tuple[Floats, int, float]:
+    def _solve(self, matrix: Floats) -> ReciprocalFit:
         return eigenvector_difficulty(matrix, tol=self.tol, max_iter=self.max_iter)

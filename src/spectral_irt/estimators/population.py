@@ -1,10 +1,14 @@
-"""A population of abilities on nodes, and the kernels of marginal likelihood over a block of people given it."""
+"""A population of abilities on nodes, and the kernels of marginal likelihood over a block of people given it.
+
+P(answers of person l) = sum_q w_q P(answers of l | node_q): `marginal_fit` maximizes it over thresholds and
+populations, and `hausman` and `cluster_errors` take its scores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,9 +25,11 @@ REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies out
 # Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all wider
 # posteriors (of fewer answers) far better: the trapezoidal rule errs by 2 exp(-2 pi^2 / 1.25^2).
 SPACING = 1.25
-FEWEST, MOST = 41, 401
+FEWEST_NODES = 41
+MOST_NODES = 401
 CELLS = 2_000_000  # people x nodes worked on at a time
-EVERYBODY, NOBODYS = "all", "no group"
+EVERYBODY = "all"  # the name of the only group
+NOBODYS = "no group"  # of those without a label
 MOST_GROUPS = 100  # beyond, the labels are more likely names than groups, and a population needs people
 
 
@@ -67,35 +73,46 @@ def normal_population(sigma: float, n_nodes: int, mu: float = 0.0) -> Population
 def enough_nodes(sigma: float, longest: int) -> int:
     """Even nodes that resolve the posterior of the person with most answers, whose information is at most n / 4."""
     narrowest = 1 / np.sqrt(1 / sigma**2 + longest / 4)
-    wanted = int(np.ceil(2 * REACH * sigma / (SPACING * narrowest))) + 1
-    return int(np.clip(wanted + 1 - wanted % 2, FEWEST, MOST))
+    n_nodes = int(np.ceil(2 * REACH * sigma / (SPACING * narrowest))) + 1
+    return int(np.clip(n_nodes + 1 - n_nodes % 2, FEWEST_NODES, MOST_NODES))
+
+
+class Posteriors(NamedTuple):
+    """Of some people of a block: their rows, people x items with 1 where there is an answer, P(node | answers), people
+    x nodes, log-likelihoods, and how much each counts: not at all without answers."""
+
+    rows: Rows
+    answered: sparse.csr_array
+    p: Floats
+    loglik: Floats
+    weight: Floats
 
 
 def posteriors(
     block: Block, weight: Floats | None, beta: Floats, population: Population, layout: Thresholds
-) -> Iterator[tuple[Rows, sparse.csr_array, Floats, Floats, Floats]]:
-    """Of some people of a block at a time: their rows, people x items with 1 where there is an answer, P(node |
-    answers), people x nodes, log-likelihoods, and how much each counts: not at all without answers.
+) -> Iterator[Posteriors]:
+    """Some people of a block at a time, given their answers.
 
     log P(answers | theta) = s theta - sum of beta over thresholds passed - sum over all items answered of
     log(1 + exp(theta - beta_1) + ...).
     """
-    table, rows = log_denominators(beta, population, layout), rows_of(block, layout)
-    size = max(1, CELLS // table.shape[1])
+    denominators = log_denominators(beta, population, layout)
+    rows = rows_of(block, layout)
     up_to = beta if layout.binary else layout.cumulated(beta)[layout.item, layout.level]
     passed = (block.pattern(len(beta)) @ up_to)[::2]
+    size = max(1, CELLS // len(population.nodes))
     for start in range(0, block.n_persons, size):
         some = rows.part(start, min(start + size, block.n_persons))
-        mine = slice(start, start + size)
-        answered = csr(some.indptr.astype(np.int32), some.items, np.ones(len(some.items)), len(table))
+        where = slice(start, start + size)
+        answered = csr(some.indptr.astype(np.int32), some.items, np.ones(len(some.items)), len(denominators))
         log_p = some.scores[:, None] * population.nodes + population.log_weights
-        log_p -= answered @ table
-        top = log_p.max(axis=1)
-        np.exp(log_p - top[:, None], out=log_p)
-        total = log_p.sum(axis=1)
-        log_p /= total[:, None]
-        each: Floats = np.where(some.counts > 0, 1.0 if weight is None else weight[mine], 0.0)
-        yield some, answered, log_p, top + np.log(total) - passed[mine], each
+        log_p -= answered @ denominators
+        highest = log_p.max(axis=1)
+        p = np.exp(log_p - highest[:, None], out=log_p)
+        total = p.sum(axis=1)
+        p /= total[:, None]
+        counts = np.where(some.counts > 0, 1.0 if weight is None else weight[where], 0.0)
+        yield Posteriors(some, answered, p, highest + np.log(total) - passed[where], counts)
 
 
 def log_denominators(beta: Floats, population: Population, layout: Thresholds) -> Floats:
@@ -115,31 +132,44 @@ def passing(beta: Floats, nodes: Floats, layout: Thresholds) -> Floats:
     return np.asarray(above(p)[layout.item, :, layout.level - 1])
 
 
+class ExpectedCounts(NamedTuple):
+    """Expected answers to each item from each node, expected people at each node, and the log-likelihood."""
+
+    answers: Floats
+    persons: Floats
+    loglik: Floats
+
+
 def expected_counts(
     block: Block, weight: Floats | None, beta: Floats, population: Population, layout: Thresholds
-) -> tuple[Floats, Floats, Floats]:
-    """The E step: expected answers to each item from each node, expected people at each node, log-likelihood."""
-    counts, persons, loglik = np.zeros((layout.n_items, len(population.nodes))), np.zeros(len(population.nodes)), 0.0
-    for _, answered, p, fits, each in posteriors(block, weight, beta, population, layout):
-        counts += answered.T @ (p if weight is None else p * each[:, None])
-        persons += each @ p
-        loglik += float(fits @ each)
-    return counts, persons, np.array(loglik)
+) -> ExpectedCounts:
+    """The E step of a block."""
+    n_nodes = len(population.nodes)
+    answers = np.zeros((layout.n_items, n_nodes))
+    persons = np.zeros(n_nodes)
+    loglik = 0.0
+    for some in posteriors(block, weight, beta, population, layout):
+        answers += some.answered.T @ (some.p if weight is None else some.p * some.weight[:, None])
+        persons += some.weight @ some.p
+        loglik += float(some.loglik @ some.weight)
+    return ExpectedCounts(answers, persons, np.array(loglik))
 
 
 def expected_passes(rows: Rows, p: Floats, q: Floats, layout: Thresholds) -> sparse.csr_array:
     """sum over nodes of p_k q_l, people x thresholds, for the thresholds k of the items that person l answered."""
-    indptr, index = rows.indptr, rows.items
+    indptr = rows.indptr
+    index = rows.items
     if not layout.binary:
         ends = np.concatenate([[0], np.cumsum(layout.max_score[rows.items])])
-        indptr, index = ends[rows.indptr], layout.of_items(rows.items.astype(np.int64)).astype(np.int32)
+        indptr = ends[rows.indptr]
+        index = layout.of_items(rows.items.astype(np.int64)).astype(np.int32)
     person = np.repeat(np.arange(rows.n_persons), np.diff(indptr))
-    out = np.empty(len(index))
+    sums = np.empty(len(index))
     size = max(1, CELLS // (4 * p.shape[1]))
-    for a in range(0, len(out), size):
-        some = slice(a, a + size)
-        out[some] = np.einsum("nk,nk->n", p[index[some]], q[person[some]])
-    return csr(indptr.astype(np.int32), index, out, len(p))
+    for start in range(0, len(sums), size):
+        some = slice(start, start + size)
+        sums[some] = np.einsum("nk,nk->n", p[index[some]], q[person[some]])
+    return csr(indptr.astype(np.int32), index, sums, len(p))
 
 
 def marginal_scores(
@@ -148,17 +178,20 @@ def marginal_scores(
     """What each person adds to the gradient of the marginal likelihood: E[P(X_li >= k) | answers of l] - 1{X_li >= k},
     people x thresholds; then the expected statistics of the population, times `others`: where these stand among the
     parameters of all populations."""
-    p, scores, found, own = passing(beta, population.nodes, layout), population.statistics @ others, [], []
-    for rows, _, chance, _, each in posteriors(block, None, beta, population, layout):
-        found.append(expected_passes(rows, p, chance, layout))
-        own.append(each[:, None] * (chance @ scores))
-    expected = found[0] if len(found) == 1 else sparse.vstack(found, format="csr")
+    p = passing(beta, population.nodes, layout)
+    statistics = population.statistics @ others
+    passes = []
+    of_population = []
+    for some in posteriors(block, None, beta, population, layout):
+        passes.append(expected_passes(some.rows, p, some.p, layout))
+        of_population.append(some.weight[:, None] * (some.p @ statistics))
+    scores = passes[0] if len(passes) == 1 else sparse.vstack(passes, format="csr")
     if layout.binary:
-        expected.data -= block.right()
+        scores.data -= block.right()
     else:
         _, items, category = answered_items(block, layout)
-        expected.data -= layout.level[expected.indices] <= np.repeat(category, layout.max_score[items])
-    return sparse.csr_array(sparse.hstack([expected, sparse.csr_array(np.concatenate(own))]))
+        scores.data -= layout.level[scores.indices] <= np.repeat(category, layout.max_score[items])
+    return sparse.csr_array(sparse.hstack([scores, sparse.csr_array(np.concatenate(of_population))]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +204,8 @@ class Members:
     @property
     def size(self) -> float:
         """How many answered anything, by weight."""
-        there = self.responses.counts > 0
-        return float(there.sum() if self.weights is None else there @ self.weights)
+        has_answers = self.responses.counts > 0
+        return float(has_answers.sum() if self.weights is None else has_answers @ self.weights)
 
     def sum(self, kernel: Any, *args: Any) -> Any:
         """A kernel over all blocks, which is given the weights, or None."""
@@ -184,46 +217,58 @@ def passed_last(block: Block, weight: Floats | None, n: int) -> Floats:
     return block.halves(n)[0].T @ (np.ones(block.n_persons) if weight is None else weight)
 
 
-def people_by_group(
-    responses: Responses, labels: Any, weights: Floats | None = None
-) -> tuple[Split, tuple[Members, ...], list[Finding]]:
-    """Who is in which group, the people of each that answered anything, and a note: those without a label are a group
-    of their own."""
+class Groups(NamedTuple):
+    """Who is in which group, the people of each that answered anything, and a note on those without a label."""
+
+    split: Split
+    members: tuple[Members, ...]
+    findings: list[Finding]
+
+
+def people_by_group(responses: Responses, labels: Any, weights: Floats | None = None) -> Groups:
+    """The people of each group; those without a label are a group of their own."""
     if labels is None:
         everyone = Split((EVERYBODY,), np.zeros(responses.n_persons, dtype=np.int64))
-        return everyone, (Members(responses, weights),), []
+        return Groups(everyone, (Members(responses, weights),), [])
     split = by_label(responses, labels)
-    without = split.group < 0
-    if without.any():
-        split = Split((*split.names, NOBODYS), np.where(without, split.n_groups, split.group))
+    without_label = split.group < 0
+    if without_label.any():
+        split = Split((*split.names, NOBODYS), np.where(without_label, split.n_groups, split.group))
     # Somebody without answers is in no population; a place among the others does no harm.
-    split = split.keep(np.bincount(split.group[responses.counts > 0], minlength=split.n_groups) > 0)
+    has_answers = responses.counts > 0
+    split = split.keep(np.bincount(split.group[has_answers], minlength=split.n_groups) > 0)
     split = Split(split.names, np.maximum(split.group, 0))
     if split.n_groups > MOST_GROUPS:
         raise OptionError(
             f"there are {split.n_groups:,} groups ({listed(split.names)}); at most {MOST_GROUPS} can have a population "
             "each. Merge them into a few, each of some hundred people."
         )
-    members = [split.group == g for g in range(split.n_groups)]
-    parts = tuple(Members(responses.take_persons(each), None if weights is None else weights[each]) for each in members)
-    _check_linked(parts, split.names)
-    if NOBODYS not in split.names:
-        return split, parts, []
-    who = count_are(int(np.sum(without & (responses.counts > 0))), "person")
-    sentence = f"{who} in none of the groups, and taken as one together."
-    return split, parts, [Finding("people_without_group", "note", sentence)]
+    members = []
+    for g in range(split.n_groups):
+        in_group = split.group == g
+        weights_of_group = None if weights is None else weights[in_group]
+        members.append(Members(responses.take_persons(in_group), weights_of_group))
+    _check_linked(members, split.names)
+    findings = []
+    if NOBODYS in split.names:
+        who = count_are(int(np.sum(without_label & has_answers)), "person")
+        sentence = f"{who} in none of the groups, and taken as one together."
+        findings.append(Finding("people_without_group", "note", sentence))
+    return Groups(split, tuple(members), findings)
 
 
-def _check_linked(parts: tuple[Members, ...], names: tuple[str, ...]) -> None:
+def _check_linked(members: Sequence[Members], names: tuple[str, ...]) -> None:
     """Means of groups can be compared only through items in common."""
     from scipy.sparse.csgraph import connected_components
 
-    met = sparse.csr_array(np.array([part.responses.item_counts > 0 for part in parts]).astype(np.int32))
-    n, label = connected_components(met @ met.T, directed=False)
-    if n > 1:
-        first, rest = (listed(np.array(names)[mine]) for mine in (label == label[0], label != label[0]))
+    met = sparse.csr_array(np.array([group.responses.item_counts > 0 for group in members]).astype(np.int32))
+    n_parts, part = connected_components(met @ met.T, directed=False)
+    if n_parts > 1:
+        with_first = part == part[0]
+        names_with_first = listed(np.array(names)[with_first])
+        names_of_others = listed(np.array(names)[~with_first])
         raise DisconnectedDesignError(
-            f"{parts[0].responses.source}: the groups {first} have no item in common with {rest}, directly or through "
-            "others, so that their abilities cannot be compared. Fit them on their own, or leave the groups out if all "
-            "people are from one population."
+            f"{members[0].responses.source}: the groups {names_with_first} have no item in common with "
+            f"{names_of_others}, directly or through others, so that their abilities cannot be compared. Fit them on "
+            "their own, or leave the groups out if all people are from one population."
         )

@@ -1,92 +1,134 @@
-"""The spectral estimators: `spectral_steps` has their fit; here are their parameters, and the chain by itself."""
+"""The spectral estimators: their parameters, and what `fit` takes; `spectral_steps` has the fit itself."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from spectral_irt.calibration import PARTIAL_CREDIT
-from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, plan_prior
-from spectral_irt.chain.stationary import Rounds
-from spectral_irt.conditional.errors import centered
-from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
-from spectral_irt.data.design import Design
-from spectral_irt.errors import check_option
-from spectral_irt.estimators.base import WEAK_LINKS, Estimate, convergence
-from spectral_irt.estimators.estimable import Kept, slow_mixing
-from spectral_irt.estimators.spectral_steps import SLOW, Spectral, chosen_method, kept_items, spectral_fit
+from spectral_irt.data import Responses
+from spectral_irt.data.scoring import several
+from spectral_irt.errors import OptionError, unknown_option
+from spectral_irt.estimators import spectral_errors
+from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.estimable import person_weights
+from spectral_irt.estimators.spectral_steps import spectral_fit
 
-CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
+if TYPE_CHECKING:
+    from spectral_irt.estimators import LinearDesign
 
-
-def start_thresholds(responses: Responses) -> Floats:
-    """Where other iterations start: what the chain alone gives; 0 for an unanswered item."""
-    weighting = "ability" if responses.thresholds.binary else "persons"
-    beta = spectral_fit(responses, weighting=weighting, refine=False, se="none", tol=1e-6).thresholds
-    return np.where(np.isfinite(beta), beta, 0.0)
+NOT_OF_A_FIT = ("anchors", "free", "threads", "threshold", "unused")  # parameters that `spectral_fit` does not have
 
 
-def chain_alone(
-    design: Design, prior: tuple[str | float, float, str], weighting: str, se: str, **solving: Any
-) -> Estimate:
-    """Thresholds as the chain itself has them; the prior is `regularization`, `nu` and its rule."""
-    from spectral_irt.chain.errors import covariance, one_pass
+def options_of(estimator: RaschEstimator, tell: Tell, weights: ArrayLike | None = None) -> dict[str, Any]:
+    """The parameters of an estimator as `spectral_fit` has them."""
+    options = {name: value for name, value in estimator.get_params().items() if name not in NOT_OF_A_FIT}
+    options["max_passes"] = options.pop("max_iter")
+    options["seed"] = options.pop("random_state")
+    return {**options, "progress": tell, "weights": weights}
 
-    check_option("se", se, CHAIN_ERRORS)
-    responses, tol, tell = design.answers, solving["tol"], solving["tell"]
-    regularization, nu, rule = prior
-    if nu > 0:
-        from spectral_irt.chain.paper import met_items
 
-        plan = Regularization("pairs", "as asked", nu=float(nu), rule=rule)
-        kept, findings = met_items(design, plan.rule), list(design.findings)
-        rest = responses if kept.all() else responses.take_items(kept)
-    else:
-        noun = "item" if design.answers.thresholds.binary else "threshold"
-        plan = plan_prior(design, regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
-        rest, kept, findings = kept_items(design, plan)
-    thresholds, mask, status = rest.thresholds, kept[responses.thresholds.item], design.status
-    tell("solving the chain")
-    rounds = Rounds(rest, weighting, plan, design.information[mask], **solving)
-    found = rounds.solve()
-    plan, balance = rounds.plan, rounds.balance()
-    method = chosen_method(rest, found.contraction, multipliers=False) if se == "auto" else se
-    if method != "none":
-        tell(f"standard errors ({method})")
-    matrix = covariance(balance) if method == "dense" else None
-    beta = rounds.beta
-    if not thresholds.binary:
-        beta, matrix = centered(thresholds, beta, matrix)
-    errors, location, alone = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan), np.zeros(len(beta), dtype=bool)
-    if method == "one-pass":
-        errors, location = one_pass(balance)
-    if not balance.in_information and method != "none":
-        # The sandwich takes what flows out of an item for information, which it is under ability weights only. What
-        # rests on the prior alone has the prior's error; nu is no distribution, and what rests on it has none.
-        if plan.kind == "pairs":
-            alone, prior_se = status[kept] != "ok", np.nan
+class Spectral(RaschEstimator):
+    """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
+
+    se: str
+    takes_facets: ClassVar[bool] = True
+    scaled: ClassVar[bool] = False  # whether items share offsets: a rating scale
+    marginal: ClassVar[str] = "MarginalRasch"  # the estimator of adaptive designs
+
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        anchors: Any = None,
+        free: Any = (),
+        design: str | LinearDesign = FIXED,
+        groups: Any = None,
+        weights: ArrayLike | None = None,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
+
+        Parameters
+        ----------
+        anchors : Bank, Calibration, mapping from item to difficulty (or its thresholds), or path, optional
+            Items that stay where they are known to be; the others are put on their scale. See `AnchoredRasch`.
+        free : labels of items, optional
+            Anchors that are dropped: these items stay in the test, and are estimated.
+        design : "fixed", "adaptive" or LinearDesign
+            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
+            from marginal maximum likelihood (`MarginalRasch`), and the findings say so. A `LinearDesign` says of what
+            thresholds are the sum: by default of items and every facet.
+        groups : labels, optional
+            With an adaptive design, the population that each person is from.
+        weights : numbers, optional
+            How much each person counts, in the order of the people, as survey weights say. Standard errors allow for
+            them, and so do mean, standard deviation and reliability of the people.
+        """
+        if anchors is None and several(free):
+            raise OptionError("`free` names anchors that are to be estimated, and there are no `anchors`.")
+        if not isinstance(design, str):
+            return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
+        if design not in DESIGNS:
+            raise unknown_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            if anchors is not None:
+                raise OptionError("anchors are for a fixed design, and `design` is 'adaptive'; leave one of them out.")
+            from spectral_irt.estimators import marginal
+
+            model = getattr(marginal, self.marginal)
+            return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
+        if groups is not None:
+            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
+        return self._fitted(data, progress, anchors=anchors, free=several(free), weights=weights)
+
+    def _surely_forms_matrices(
+        self, responses: Responses, anchors: Any = None, design: LinearDesign | None = None, **others: Any
+    ) -> bool:
+        """Not for right and wrong answers to many items, where "auto" may take one pass or multipliers. A design,
+        facets, a rating scale, anchors and the chain alone are solved with matrices."""
+        if self._has_design(responses, design) or anchors is not None:
+            return True
+        parameters = self.get_params()
+        if parameters["weighting"] != "ability" or parameters.get("nu") or not parameters["refine"]:
+            return True
+        if not responses.thresholds.binary:
+            return True
+        return self.se in ("dense", "information") or responses.thresholds.n_entries <= spectral_errors.QUICK_ITEMS
+
+    def _has_design(self, responses: Responses, design: LinearDesign | None) -> bool:
+        """Whether thresholds are sums: of a design, of items and facets, or of a rating scale."""
+        return design is not None or responses.facets is not None or self.scaled
+
+    def _estimate(
+        self,
+        responses: Responses,
+        tell: Tell,
+        anchors: Any = None,
+        free: Sequence[Any] = (),
+        weights: ArrayLike | None = None,
+        design: LinearDesign | None = None,
+    ) -> Estimate:
+        weight_of_person = None if weights is None else person_weights(responses, weights)
+        if self._has_design(responses, design):
+            from spectral_irt.estimators.linear_fit import fit_of_design
+
+            estimate = fit_of_design(self, responses, tell, design, anchors, weight_of_person)
+        elif anchors is not None:
+            from spectral_irt.estimators.anchored import fit_beside, given_anchors
+
+            options = options_of(self, tell, weight_of_person)
+            estimate = fit_beside(responses, given_anchors(anchors), free=free, **options)
         else:
-            alone, prior_se = design.information[mask] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
-        errors[alone] = prior_se
-        if matrix is not None:
-            matrix[alone] = matrix[:, alone] = prior_se * 0
-            matrix[alone, alone] = prior_se**2
-    if matrix is None and alone.any():  # an item with such a threshold: as if each were known by itself
-        own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
-        location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
-
-    findings.append(Finding("regularization", "note", str(plan)))
-    counted = ("the chain", found.passes, "passes", "residual", found.residual, tol)
-    findings += convergence(*counted, remedy=WEAK_LINKS, warn=False)  # the solver has warned
-    findings += slow_mixing(design, rest, kept, method) if found.contraction > SLOW else []
-    told = balance.through if balance.in_information else rounds.information()
-    more: dict[str, Any] = {"location": location, "covariance": matrix, "information": thresholds.sum(told)}
-    more |= {"regularization": plan, "se_method": method, "solver": found.method, "contraction": found.contraction}
-    of_all = Kept(rest, kept, status, tuple(findings), responses.thresholds)
-    return of_all.estimate(beta, errors, rounds.passes, found.residual, **more)
+            estimate = spectral_fit(responses, **options_of(self, tell, weight_of_person))
+        if weight_of_person is None:
+            return estimate
+        # People, and how much each counts: for means and reliability of these people.
+        return replace(estimate, extra={**estimate.extra, "weighted": (responses.persons, weight_of_person)})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

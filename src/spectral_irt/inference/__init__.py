@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.model_tests import score_split as score_split
     from spectral_irt.inference.items.distractors import distractors as distractors
     from spectral_irt.inference.items.slopes import slope_model as slope_model
-    from spectral_irt.inference.joint_errors import JointErrors as JointErrors
-    from spectral_irt.inference.joint_errors import errors_of_thresholds as errors_of_thresholds
     from spectral_irt.inference.ranks.items import ranking_columns as ranking_columns
     from spectral_irt.inference.scores.equating import equate_forms as equate_forms
 else:
@@ -24,8 +22,6 @@ else:
         "score_split": "groups.model_tests",
         "distractors": "items.distractors",
         "slope_model": "items.slopes",
-        "JointErrors": "joint_errors",
-        "errors_of_thresholds": "joint_errors",
         "ranking_columns": "ranks.items",
         "equate_forms": "scores.equating",
     }

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import chi2_tail
+from spectral_irt.joint_errors import JointErrors
 
 DOUBT = 0.001  # p of Q below which an excess counts as error
 LIMIT = 3.0  # standard errors: 0.3% of differences that agree are beyond

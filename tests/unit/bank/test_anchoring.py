@@ -13,7 +13,7 @@ from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
-from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.joint_errors import JointErrors
 
 
 def test_anchored_items_keep_their_values_to_the_bit():

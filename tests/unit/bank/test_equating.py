@@ -10,8 +10,8 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt import simulate
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.scores.equating import equate_forms, equated
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.model import sigmoid
 
 

@@ -15,8 +15,8 @@ from spectral_irt.bank.build import without_data
 from spectral_irt.bank.covariance import _model_covariance, errors_of_bank
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import choice_variance, robust_center
+from spectral_irt.joint_errors import JointErrors
 
 
 def bank_of(difficulty, se=0.1, first=0):

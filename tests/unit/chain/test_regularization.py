@@ -20,7 +20,7 @@ from spectral_irt.chain.prior import (
 )
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.spectral_steps import choose_method
+from spectral_irt.estimators.spectral_errors import choose_method
 
 WEIGHTINGS = ["ability", "persons", "pairs"]
 

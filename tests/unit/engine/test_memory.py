@@ -188,9 +188,9 @@ def test_matrices_that_may_not_be_needed_refuse_nobody():
 
 
 def test_only_a_fit_that_comes_to_need_matrices_asks_for_them(monkeypatch):
-    from spectral_irt.estimators import spectral_steps
+    from spectral_irt.estimators import spectral_errors
 
-    monkeypatch.setattr(spectral_steps, "QUICK_ITEMS", 20)
+    monkeypatch.setattr(spectral_errors, "QUICK_ITEMS", 20)
     monkeypatch.setattr(memory, "SQUARE", 10**9)  # no budget has room for them
     monkeypatch.setattr(memory, "_in_force", Budget("1GB"))
     responses = answers(2_000, 60)
@@ -198,7 +198,7 @@ def test_only_a_fit_that_comes_to_need_matrices_asks_for_them(monkeypatch):
     for se in ("dense", "information"):
         with pytest.raises(OptionError, match="2,000 people and 60 items"):
             si.SpectralRasch(se=se).fit(responses)
-    monkeypatch.setattr(spectral_steps, "chosen_method", lambda rest, contraction: "dense")  # as of a slow chain
+    monkeypatch.setattr(spectral_errors, "chosen_method", lambda rest, contraction: "dense")  # as of a slow chain
     with pytest.raises(OptionError, match="2,000 people and 60 items"):
         si.SpectralRasch().fit(responses)
 

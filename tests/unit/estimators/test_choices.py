@@ -9,10 +9,10 @@ from spectral_irt import simulate
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data.block import Thresholds
-from spectral_irt.estimators.anchored import Known
-from spectral_irt.estimators.estimable import between_parts
+from spectral_irt.estimators.anchored import Anchored
+from spectral_irt.estimators.estimable import Errors, between_parts
 from spectral_irt.estimators.linear_fit import DesignResult, Explained, _people, explain_items, numbers_taken_for_words
-from spectral_irt.estimators.spectral_steps import Errors, choose_method, chosen_method, expected_meat
+from spectral_irt.estimators.spectral_errors import choose_method, chosen_method, expected_meat
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_parts_without_a_link_share_what_is_not_known_of_their_level():
     layout = Thresholds(np.array([2, 1, 2]))
     covariance = np.diag([1.0, 2, 3, 4, 5]) + 0.1
     se = np.sqrt(np.diag(covariance))
-    errors = Errors("dense", se, np.array([0.5, 0.6, 0.7]), covariance, None)
+    errors = Errors(se, np.array([0.5, 0.6, 0.7]), "dense", covariance)
     unknown = np.array([0.2, 0.7, 0.7])
     wider = errors.with_unknown_levels(layout, np.array([0, 1, 1]), unknown)
     part, more = np.array([0, 0, 1, 1, 1]), np.array([0.2, 0.2, 0.7, 0.7, 0.7])
@@ -67,7 +67,7 @@ def test_parts_without_a_link_share_what_is_not_known_of_their_level():
             if part[i] == part[j]:
                 expected[i, j] += more[i]
     np.testing.assert_allclose(wider.covariance, expected)
-    none = Errors("one-pass", se, np.ones(3)).with_unknown_levels(layout, np.array([0, 1, 1]), unknown)
+    none = Errors(se, np.ones(3), "one-pass").with_unknown_levels(layout, np.array([0, 1, 1]), unknown)
     assert none.covariance is None
 
 
@@ -137,7 +137,7 @@ def test_a_chain_beside_anchors_has_their_mean_in_each_part():
     beta = np.array([0.0, 0.3, 0.4, -1.0, 0.2, 0.1, -0.5])
     component = np.array([0, 0, 0, 2, 2, 1, 1])
     mask = np.ones(7, dtype=bool)
-    found = Known(value, np.full(7, -1)).around(beta, mask, component)
+    found = Anchored(value, np.full(7, -1)).around(beta, mask, component)
     first = ((1.0 - 0.0) + (2.0 - 0.4)) / 2
     every = ((1.0 - 0.0) + (2.0 - 0.4) + (0.5 - 0.1)) / 3
     np.testing.assert_allclose(found, [1.0, 0.3 + first, 2.0, -1.0 + every, 0.2 + every, 0.5, -0.5 + 0.4])
@@ -153,6 +153,6 @@ def test_expected_squares_of_weighted_scores_have_the_weights_squared():
         alone = data.responses.take_persons(np.array([person]))
         expected += weights[person] ** 2 * ExactLikelihood(alone).information(beta)
     likelihood = Likelihood(data.responses, beta, weights=weights)
-    np.testing.assert_allclose(expected_meat(likelihood, found, None), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(expected_meat(likelihood, found.point.beta, None), expected, rtol=1e-4, atol=1e-6)
     given = np.eye(5)
-    assert expected_meat(Likelihood(data.responses, beta), found, given) is given
+    assert expected_meat(Likelihood(data.responses, beta), beta, given) is given

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import spectral_irt as si
-from spectral_irt.inference import joint_errors
+from spectral_irt import joint_errors
 from spectral_irt.inference.groups.calibrations import Combination, GroupModel, calibrate_groups
 from spectral_irt.inference.groups.dif import _beyond_slopes, _pair, _purified, as_t, ets_class, highest_class
 from spectral_irt.inference.groups.dif_details import (
@@ -19,7 +19,6 @@ from spectral_irt.inference.groups.dif_details import (
 from spectral_irt.inference.groups.grouping import by_label
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, _used_both
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import (
     _closest,
     _variance_within,
@@ -28,6 +27,7 @@ from spectral_irt.inference.robust_center import (
     robust_center,
     scatter,
 )
+from spectral_irt.joint_errors import JointErrors
 
 
 @pytest.mark.parametrize("df", [np.inf, 6.0])

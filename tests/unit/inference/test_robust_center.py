@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spectral_irt.data.block import Thresholds
-from spectral_irt.inference.joint_errors import JointErrors, errors_of_thresholds, known_errors
 from spectral_irt.inference.robust_center import robust_center, scatter
+from spectral_irt.joint_errors import JointErrors, errors_of_thresholds, known_errors
 
 
 def dense(errors):

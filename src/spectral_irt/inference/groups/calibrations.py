@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt import estimators, inference
+from spectral_irt import estimators
 from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
@@ -31,11 +31,13 @@ from spectral_irt.data.unlinked import estimable, refuse_parts
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.by_name import estimator_name
+from spectral_irt.estimators.chain_alone import start_thresholds
 from spectral_irt.estimators.estimable import scalable
-from spectral_irt.estimators.spectral import SpectralRasch, start_thresholds
+from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, Sandwiches, sandwiches
 from spectral_irt.inference.results import two_sided
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.text import count, count_are, listed
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
@@ -44,7 +46,6 @@ SETTLED = 1e-9  # largest derivative of the exact log-likelihood
 
 if TYPE_CHECKING:
     from spectral_irt.estimators import ConditionalRasch
-    from spectral_irt.inference import JointErrors
 
 Comparable: TypeAlias = "ConditionalRasch | SpectralRasch"  # estimators with a covariance matrix
 
@@ -102,14 +103,14 @@ class GroupCalibrations:
     def errors(self, group: int) -> JointErrors:
         """Of the difficulties in one group."""
         if self.covariances:
-            return inference.JointErrors.dense(self.location_covariances[group])
-        return inference.JointErrors.after_centering(self.se[group])
+            return JointErrors.dense(self.location_covariances[group])
+        return JointErrors.after_centering(self.se[group])
 
     def combined_errors(self, coefficients: Floats) -> JointErrors:
         """Of the sum of coefficient times difficulties over the groups."""
         if self.sandwiches is not None:
             covariance = location_covariance(self.layout, self.sandwiches.combined(coefficients))
-            return inference.JointErrors.dense(covariance)
+            return JointErrors.dense(covariance)
         parts = [self.errors(int(g)).scaled(coefficients[g]) for g in np.flatnonzero(coefficients)]
         total = parts[0]
         for part in parts[1:]:

@@ -41,9 +41,9 @@ from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, slope_shifts
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed, p_value
 

@@ -27,9 +27,9 @@ from spectral_irt.errors import DesignError
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
 from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
-from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.results import adjusted, first_few, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
 

@@ -168,7 +168,7 @@ def _score_test(sample: _Sample) -> HausmanTest:
     inverse = found.inverse()
     B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
-    of_populations[found.there] = B[len(beta) :]
+    of_populations[found.estimated] = B[len(beta) :]
     own = of_populations.reshape(len(parts), 2, -1)  # of the mean and of the log sigma of each
     each = []
     for those in zip(populations, patterns, fit.populations, own, strict=True):

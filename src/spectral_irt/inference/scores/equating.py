@@ -14,7 +14,7 @@ import numpy as np
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.joint_errors import JointErrors
 from spectral_irt.persons.test_form import Form
 from spectral_irt.tables import Columns, Table, make_table
 
