@@ -84,3 +84,14 @@ def test_the_summary_says_where_the_scale_comes_from():
     assert "scale   50.0 + 10.0 x logit\n" in study.rescale(50, 10, by="formula").summary(width=200)
     anchored = si.SpectralRasch().fit(responses, anchors=scaled.to_bank()).analyse(responses)
     assert "x logit, that of the anchors" in anchored.summary(width=200)
+
+
+@pytest.mark.parametrize("make", [study_of, ordered_study])
+def test_every_table_that_has_measures_has_them_on_the_scale(make):
+    study = make(3).rescale(500, 100)
+    tables = study.tables(study.parts(writing=True, groups={"half": np.arange(400) % 2}))
+    scale = study.calibration.scale
+    for name, place in (("items", "difficulty"), ("persons", "ability"), ("scores", "ability"), ("guttman", "ability")):
+        finite = np.isfinite(tables[name][place])
+        measured = scale.measure(tables[name][place])[finite]
+        assert tables[name]["measure"][finite] == pytest.approx(measured), name

@@ -691,5 +691,8 @@ def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
     """The columns with what is reported on another scale after them; logits stay."""
     if scale.is_logits:
         return columns
+    measures = {"measure": scale.measure(columns[name])}
+    if "se" in columns:
+        measures["measure_se"] = scale.width(columns["se"])
     drawn = {f"measure_{pv}": scale.measure(values) for pv, values in columns.items() if pv[:2] == "pv"}
-    return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"]), **drawn}
+    return {**columns, **measures, **drawn}
