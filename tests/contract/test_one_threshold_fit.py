@@ -8,12 +8,13 @@ import pytest
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
-from spectral_irt.inference.dimensions.pairs import apart, pair_sums
+from spectral_irt.inference.dimensions.pairs import pair_sums, with_gaps
 from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.strata import strata_columns
-from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis, rises
+from spectral_irt.inference.items.classical import cronbach_alpha, item_analysis
+from spectral_irt.inference.items.rest_ability import p_rising
 from spectral_irt.persons.abilities import abilities, items_met
 from spectral_irt.persons.residuals import person_mean_squares, residuals
 
@@ -61,16 +62,17 @@ def test_strata_classical_statistics_and_pairs(kinds):
     same(*(strata_columns(each, know, theta, items, 5) for each, know in zip(answers, given, strict=True)))
     found = [item_analysis(each, beta) for each in answers]
     same(*found)
-    same(*(rises(*one.chose) for one in found))
+    same(*(p_rising(one.by_category) for one in found))
     assert cronbach_alpha(answers[0])[0] == cronbach_alpha(answers[1])[0]
     known = np.isfinite(beta)
     tables = [ResidualTable.of(each.take_items(known), beta[known]) for each in answers]
     for kind in range(2):
         same(*(each.correlations(30)[kind] for each in tables))
         same(*(np.concatenate([batch[kind] for batch in each.drawn(range(20), 0, 30)]) for each in tables))
-    moved, half = apart(beta[known]), np.arange(400) % 2
+    moved, half = with_gaps(beta[known]), np.arange(400) % 2
     wide = Thresholds(np.ones(8, dtype=np.int64))
     vars(wide)["binary"] = False
     some = answers[0].take_items(known)
-    shared = [pair_sums(each, moved, half)[1].sum(axis=0) for each in (some, replace(some, thresholds=wide))]
+    both = (some, replace(some, thresholds=wide))
+    shared = [np.array([part.sums for part in pair_sums(each, moved, half)]).sum(axis=0) for each in both]
     same(*shared, atol=1e-5)  # a quotient of differences of 1e-5, and a contour sum

@@ -35,7 +35,9 @@ from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausm
 from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
+from spectral_irt.inference.items.categories import category_columns
 from spectral_irt.inference.items.rest_score import restscore_columns
+from spectral_irt.inference.items.reversed_items import reversed_findings
 from spectral_irt.inference.items.review import Look, items_to_look_at
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
@@ -244,9 +246,9 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @tabled
     @once
     def categories(self) -> Columns:
-        """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.classical`."""
+        """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.categories`."""
         self._tell("categories")
-        return classical.category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
+        return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
     @tabled
     def distractors(self) -> Columns:
@@ -280,7 +282,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             except OptionError as error:
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
         explained = set().union(*map(attrgetter("items"), found))
-        return found + classical.reversed_findings(self.calibration, self.responses, self._classical(), explained)
+        return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
 
     @of_items
     @once

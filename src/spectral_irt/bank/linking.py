@@ -454,7 +454,7 @@ def _agreement(common: _CommonThresholds, method: str) -> _Agreement:
     return _Agreement(
         used=np.ones(len(common.labels), dtype=bool),
         choice=0.0,
-        excess=float(np.sqrt(every.beyond)),
+        excess=float(np.sqrt(every.excess_variance)),
         statistic=every.statistic,
         df=every.df,
         p=every.p,

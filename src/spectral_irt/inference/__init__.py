@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.dif import differential as differential
     from spectral_irt.inference.groups.model_tests import score_split as score_split
     from spectral_irt.inference.items.distractors import distractors as distractors
-    from spectral_irt.inference.items.slopes import slope_model as slope_model
     from spectral_irt.inference.ranks.items import ranking_columns as ranking_columns
     from spectral_irt.inference.scores.equating import equate_forms as equate_forms
 else:
@@ -21,7 +20,6 @@ else:
         "model_like": "groups.calibrations",
         "score_split": "groups.model_tests",
         "distractors": "items.distractors",
-        "slope_model": "items.slopes",
         "ranking_columns": "ranks.items",
         "equate_forms": "scores.equating",
     }

@@ -7,7 +7,8 @@ their parts as variance, so that what both estimates share does not count:
     Var(b2 - b1) = B1 G1'G1 B1' + B2 G2'G2 B2' - B1 G1'G2 B2' - B2 G2'G1 B1'.
 
 Where the model holds and the second has some of the responses of the first, this is Var(b2) - Var(b1) (Andersen 2002;
-Andrich, Marais & Humphry 2012). Weights and clusters count as in `groups/sampling.py`.
+Andrich, Marais & Humphry 2012). Weights and clusters count as in `groups/sampling.py`. Fits before and after a change
+are compared so (`analysis/comparison.py`, `analysis/second_fit.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact_likelihood import information_at
@@ -37,11 +39,15 @@ class Calibrated(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """B of all thresholds with an estimate, the scores of all clusters of persons, and which thresholds these are."""
+    """B of some thresholds, and G, the scores of all clusters of persons."""
 
     bread: Floats
-    scores: object
-    place: Ints
+    scores: sparse.csr_array
+
+    def cross(self, other: Influence) -> Floats:
+        """B G'H C' with the influence (C, H) of the other."""
+        between: Floats = np.asarray((self.scores.T @ other.scores).toarray())
+        return self.bread @ between @ other.bread.T
 
 
 def difference_covariance(first: Calibrated, second: Calibrated, places: tuple[Ints, Ints]) -> Floats | None:
@@ -51,16 +57,14 @@ def difference_covariance(first: Calibrated, second: Calibrated, places: tuple[I
         return None
     clusters = _numbers_of_clusters(first, second)
     n_clusters = 1 + max(int(number.max(initial=0)) for number in clusters)
-    one, other = (_influence(each, number, n_clusters) for each, number in zip((first, second), clusters, strict=True))
-    parts = []
-    for influence, wanted in zip((one, other), places, strict=True):
-        at = np.searchsorted(influence.place, wanted)
-        parts.append((influence.bread[at], influence.scores))
-    (bread_one, scores_one), (bread_other, scores_other) = parts
-    cross = bread_one @ np.asarray((scores_one.T @ scores_other).toarray()) @ bread_other.T  # type: ignore[attr-defined]
+    of_first, of_second = (
+        _influence(calibrated, number, n_clusters, place)
+        for calibrated, number, place in zip((first, second), clusters, places, strict=True)
+    )
+    cross = of_first.cross(of_second)
     covariance: Floats = -(cross + cross.T)
-    for matrix, scores in parts:
-        covariance += matrix @ np.asarray((scores.T @ scores).toarray()) @ matrix.T  # type: ignore[attr-defined]
+    covariance += of_first.cross(of_first)
+    covariance += of_second.cross(of_second)
     return covariance
 
 
@@ -69,19 +73,17 @@ def nested_covariance(first: Calibrated, second: Calibrated, places: tuple[Ints,
     Var(b2) - Var(b1) by the model (Andersen 2002), which needs no square of any person and holds for few responses."""
     if not (first.sampling.simple and second.sampling.simple):
         return difference_covariance(first, second, places)
-    matrices = []
-    for each, wanted in zip((first, second), places, strict=True):
-        if _has_no_covariance(each.calibration):
-            return None
-        estimated = each.calibration.measured
-        responses = each.responses if estimated.all() else each.responses.take_items(estimated)
-        place = each.calibration.layout.of_items(np.flatnonzero(estimated))
-        beta = each.calibration.thresholds[place]
-        inverse = ridged_inverse(information_at(Likelihood(responses, beta), beta).matrix)
-        at = np.searchsorted(place, wanted)
-        matrices.append(inverse[np.ix_(at, at)])
-    covariance: Floats = matrices[1] - matrices[0]
-    return covariance
+    if _has_no_covariance(first.calibration) or _has_no_covariance(second.calibration):
+        return None
+    return _covariance_by_model(second, places[1]) - _covariance_by_model(first, places[0])
+
+
+def _covariance_by_model(calibrated: Calibrated, place: Ints) -> Floats:
+    estimated = _estimated_part(calibrated)
+    likelihood = Likelihood(estimated.responses, estimated.thresholds)
+    covariance = ridged_inverse(information_at(likelihood, estimated.thresholds).matrix)
+    row = np.searchsorted(estimated.place, place)
+    return covariance[np.ix_(row, row)]
 
 
 def _has_no_covariance(calibration: Calibration) -> bool:
@@ -96,22 +98,37 @@ def _numbers_of_clusters(first: Calibrated, second: Calibrated) -> tuple[Ints, I
         place = np.arange(second.responses.n_persons)
     else:
         place = positions(second.responses.persons, first.responses.persons)
-    own = first.sampling.clusters(first.responses.n_persons)
-    new = place < 0
-    number = np.where(new, 0, own[place])
-    number[new] = int(own.max(initial=0)) + 1 + np.arange(int(new.sum()))
-    return own, number
+    of_first = first.sampling.clusters(first.responses.n_persons)
+    is_new = place < 0
+    of_second = np.where(is_new, 0, of_first[place])
+    of_second[is_new] = int(of_first.max(initial=0)) + 1 + np.arange(int(is_new.sum()))
+    return of_first, of_second
 
 
-def _influence(each: Calibrated, number: Ints, n_clusters: int) -> Influence:
-    calibration = each.calibration
-    has_estimate = calibration.measured
-    responses = each.responses if has_estimate.all() else each.responses.take_items(has_estimate)
-    place = calibration.layout.of_items(np.flatnonzero(has_estimate))
-    beta = calibration.thresholds[place]
-    sampling = replace(each.sampling, cluster=number)
-    scores = cluster_scores(responses, beta, sampling, n_clusters)
-    return Influence(bread(responses, beta, each.sampling.weights, None), scores, place)
+class EstimatedPart(NamedTuple):
+    """The responses to the items with an estimate, their thresholds, and where these stand among all."""
+
+    responses: Responses
+    thresholds: Floats
+    place: Ints
+
+
+def _estimated_part(calibrated: Calibrated) -> EstimatedPart:
+    calibration = calibrated.calibration
+    responses = calibrated.responses
+    if not calibration.measured.all():
+        responses = responses.take_items(calibration.measured)
+    place = calibration.layout.of_items(np.flatnonzero(calibration.measured))
+    return EstimatedPart(responses, calibration.thresholds[place], place)
+
+
+def _influence(calibrated: Calibrated, cluster: Ints, n_clusters: int, place: Ints) -> Influence:
+    """On the thresholds at this place."""
+    estimated = _estimated_part(calibrated)
+    sampling = replace(calibrated.sampling, cluster=cluster)
+    scores = cluster_scores(estimated.responses, estimated.thresholds, sampling, n_clusters)
+    of_all = bread(estimated.responses, estimated.thresholds, calibrated.sampling.weights, None)
+    return Influence(of_all[np.searchsorted(estimated.place, place)], scores)
 
 
 def centered_on(covariance: Floats, weights: Floats) -> Floats:

@@ -2,7 +2,8 @@
 
 A new person's ability is unknown, so the probability of category k of item i is the average over a prior, p_ik = E
 P(X_i = k | theta) with theta ~ N(mu, sigma^2). The prior is chosen among a few by the log-likelihood of validation
-people; mean log-likelihood, and of right and wrong answers the area under the ROC curve, are taken on test people.
+people; mean log-likelihood, and of right and wrong answers the area under the ROC curve, are taken on test people. The
+command `compare` shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -29,6 +29,7 @@ from spectral_irt.numerics import generator
 TEN_PRIORS = tuple((mu, sd) for mu in (-2.0, -1.0, 0.0, 1.0, 2.0) for sd in (0.5, 1.5))
 NODES = 41  # of the Gauss-Hermite rule: the averaged probability is right to ten digits
 CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the methods
+DIGITS = 6  # of probabilities that count as different
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
 
 
@@ -55,12 +56,16 @@ def split_persons(responses: Responses, shares: Sequence[float], seed: int) -> t
 def marginal_categories(layout: Thresholds, beta: Floats, mu: float, sigma: float) -> Floats:
     """E P(X_i = k | theta) over theta ~ N(mu, sigma^2), items x categories; 0 where an item has fewer."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    theta, weights = mu + sigma * nodes, weights / weights.sum()
+    weights = weights / weights.sum()
+    theta = mu + sigma * nodes
     if layout.binary:
         right = sigmoid(np.clip(theta[None, :] - beta[:, None], -700, 700)) @ weights
         return np.stack([1 - right, right], axis=1)
-    rows = layout.cumulated(beta)
-    return np.array([weights @ category_probabilities(theta, np.broadcast_to(row, (NODES, len(row)))) for row in rows])
+    p = [
+        weights @ category_probabilities(theta, np.broadcast_to(of_item, (NODES, len(of_item))))
+        for of_item in layout.cumulated(beta)
+    ]
+    return np.array(p)
 
 
 def evaluate(
@@ -71,29 +76,34 @@ def evaluate(
     Thresholds without an estimate (nobody answered the item in training) are taken at 0, the average difficulty: a
     prediction is asked for all the same, and no better one is known.
     """
-    layout, beta = test.thresholds, np.where(np.isfinite(thresholds), thresholds, 0.0)
-    chosen = max(priors, key=lambda prior: _loglik(marginal_categories(layout, beta, *prior), validation))
-    p = marginal_categories(layout, beta, *chosen)
-    area = auc(p[:, 1], test.item_scores, test.item_counts - test.item_scores) if layout.binary else float("nan")
-    return Holdout(area, _loglik(p, test), chosen, test.n_responses)
+    layout = test.thresholds
+    beta = np.where(np.isfinite(thresholds), thresholds, 0.0)
+    prior = max(priors, key=lambda prior: _mean_loglik(marginal_categories(layout, beta, *prior), validation))
+    p = marginal_categories(layout, beta, *prior)
+    area = float("nan")
+    if layout.binary:
+        area = auc(p[:, 1], test.item_scores, test.item_counts - test.item_scores)
+    return Holdout(area, _mean_loglik(p, test), prior, test.n_responses)
 
 
-def _loglik(p: Floats, responses: Responses) -> float:
+def _mean_loglik(p: Floats, responses: Responses) -> float:
     counts = np.nan_to_num(responses.category_counts)
     total = float(counts.sum())
-    return float((counts * np.log(np.maximum(p, np.finfo(float).tiny))).sum() / total) if total else float("nan")
+    if not total:
+        return float("nan")
+    return float((counts * np.log(np.maximum(p, np.finfo(float).tiny))).sum() / total)
 
 
 def auc(score: Floats, right: Ints, wrong: Ints) -> float:
     """Area under the ROC curve when every response to item i is predicted by score[i]; ties count half."""
     # Items with equal shares of right answers are tied, whatever the last steps of an estimator left between them.
-    levels, level = np.unique(np.round(score, 6), return_inverse=True)
-    ones = np.bincount(level, right, len(levels))
-    zeros = np.bincount(level, wrong, len(levels))
-    if not ones.sum() or not zeros.sum():
+    scores, place = np.unique(np.round(score, DIGITS), return_inverse=True)
+    n_right = np.bincount(place, right, len(scores))
+    n_wrong = np.bincount(place, wrong, len(scores))
+    if not n_right.sum() or not n_wrong.sum():
         return float("nan")
-    below = np.cumsum(zeros) - zeros
-    return float(ones @ (below + zeros / 2) / (ones.sum() * zeros.sum()))
+    wrong_below = np.cumsum(n_wrong) - n_wrong
+    return float(n_right @ (wrong_below + n_wrong / 2) / (n_right.sum() * n_wrong.sum()))
 
 
 @dataclass(frozen=True)
@@ -135,31 +145,49 @@ def compare(
     if not 0 < holdout < 1:
         raise OptionError(f"`holdout` is {holdout}; it must lie between 0 and 1.")
     train = 1 - holdout
-    fit_on, validation, test = split_persons(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
-    estimates: dict[str, NDArray[Any]] = {}
-
-    def row(name: str, make: Callable[[], RaschEstimator]) -> Comparison:
+    shares = [train * (1 - VALIDATION), train * VALIDATION, holdout]
+    training, validation, test = split_persons(responses, shares, seed)
+    thresholds: dict[str, Floats] = {}
+    rows = []
+    for name, make in methods.items():
         tell(name)
         # Blocks remember what they prepared; a fresh copy makes every method pay for its own preparation.
-        data = fit_on.take_persons(np.arange(fit_on.n_persons))
+        copy = training.take_persons(np.arange(training.n_persons))
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fit = make().fit(data)
+                calibration = make().fit(copy).calibration_
         except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
-            sentence = " ".join(str(error).split()) or type(error).__name__
-            return Comparison(name, seconds=time.perf_counter() - start, problem=sentence)
+            problem = " ".join(str(error).split()) or type(error).__name__
+            rows.append(Comparison(name, seconds=time.perf_counter() - start, problem=problem))
+            continue
         seconds = time.perf_counter() - start
-        estimates[name] = fit.calibration_.thresholds
-        found = evaluate(estimates[name], validation, test)
-        items = int(np.isfinite(fit.calibration_.difficulty).sum())
-        return Comparison(name, found.auc, found.loglik, *found.prior, items_estimated=items, seconds=seconds)
-
-    rows = [row(name, make) for name, make in methods.items()]
-    reference = next((estimates[name] for name in CML if name in estimates), None)
-    if reference is None:
-        return rows
-    apart = {name: (one - reference)[np.isfinite(one - reference)] for name, one in estimates.items()}
-    distance = {name: float(np.std(one)) if len(one) else float("nan") for name, one in apart.items()}
+        thresholds[name] = calibration.thresholds
+        prediction = evaluate(calibration.thresholds, validation, test)
+        rows.append(
+            Comparison(
+                method=name,
+                auc=prediction.auc,
+                loglik=prediction.loglik,
+                prior_mean=prediction.prior[0],
+                prior_sd=prediction.prior[1],
+                items_estimated=int(np.isfinite(calibration.difficulty).sum()),
+                seconds=seconds,
+            )
+        )
+    distance = _distances_to_cml(thresholds)
     return [replace(row, distance_to_cml=distance.get(row.method, row.distance_to_cml)) for row in rows]
+
+
+def _distances_to_cml(thresholds: Mapping[str, Floats]) -> dict[str, float]:
+    """Root mean square difference of the thresholds that both have, a mean difference apart; none without CML."""
+    reference = next((thresholds[name] for name in CML if name in thresholds), None)
+    if reference is None:
+        return {}
+    distance = {}
+    for name, values in thresholds.items():
+        difference = values - reference
+        difference = difference[np.isfinite(difference)]
+        distance[name] = float(np.std(difference)) if len(difference) else float("nan")
+    return distance

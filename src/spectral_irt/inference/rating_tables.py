@@ -12,7 +12,7 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import FacetMeasures
-from spectral_irt.inference.items.classical import category_sums
+from spectral_irt.inference.items.categories import category_sums
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons.abilities import checked
 from spectral_irt.persons.residuals import LEAST, UNEXPECTED_OF_ALL, answers_at

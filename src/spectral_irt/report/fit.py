@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.errors import Finding, OptionError
-from spectral_irt.inference.dimensions.dimensionality import only_above
+from spectral_irt.inference.dimensions.findings import only_above
 from spectral_irt.inference.fit.checks import not_significant
 from spectral_irt.inference.results import EACH, MIN_PAIRED
 from spectral_irt.plots.all import COMPARED, compared

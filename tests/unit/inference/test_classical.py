@@ -11,18 +11,12 @@ from dense import AWKWARD
 from drawn import drawn
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.conditional.exact_likelihood import conditional_probabilities
-from spectral_irt.inference.items import classical
 from spectral_irt.inference.items import rest_score as restscore
-from spectral_irt.inference.items.classical import (
-    ItemAnalysis,
-    cronbach_alpha,
-    first_component,
-    item_analysis,
-    item_analysis_columns,
-    reversed_findings,
-    rises,
-)
-from spectral_irt.inference.items.slopes import _given_the_sum, slopes
+from spectral_irt.inference.items import reversed_items
+from spectral_irt.inference.items.classical import ItemAnalysis, cronbach_alpha, item_analysis, item_analysis_columns
+from spectral_irt.inference.items.rest_ability import AbilitySums, p_rising
+from spectral_irt.inference.items.reversed_items import first_component, reversed_findings
+from spectral_irt.inference.items.slopes import GroupedAnswers, score_given_number_right, slopes
 from spectral_irt.model import sigmoid
 from split import in_blocks
 
@@ -78,7 +72,7 @@ def test_statistics_are_their_definitions(case):
         for right in (0, 1):
             values = rest_abilities(known, beta, item, right)
             sums = [len(values), np.sum(values), np.sum(np.square(values))]
-            np.testing.assert_allclose(found.chose[:, item, right], sums, atol=1e-10)
+            np.testing.assert_allclose(np.array(found.by_category)[:, item, right], sums, atol=1e-10)
 
 
 @pytest.mark.parametrize("categories", [2, 4])
@@ -124,7 +118,7 @@ def test_ordered_answers_by_hand():
             b, s, n = location[others], row[others].sum(), layout.max_score[others].sum()
             abilities.append(b.mean() + np.sqrt(1 + b.var() / 2.89) * np.log((s + 0.5) / (n - s + 0.5)))
     assert found.item_rest[0] == pytest.approx(correlation(pairs), abs=1e-12)
-    n, total, _ = found.chose
+    n, total, _ = found.by_category
     assert n[0, 2] == len(abilities)
     assert total[0, 2] / n[0, 2] == pytest.approx(np.mean(abilities), abs=1e-12)
     assert n[3].sum() == 0
@@ -159,9 +153,11 @@ def test_welch():
     values = (np.array([3.0, 4, 5, 6, 9]), np.array([1.0, 2, 2, 4, 1, 2]))
     sums = np.array([[len(v), v.sum(), (v**2).sum()] for v in values]).T
     expected = ttest_ind(*values, equal_var=False, alternative="greater").pvalue
-    assert rises(*sums[:, ::-1]) == pytest.approx(expected, abs=1e-12)  # of two groups, a slope is a difference
-    assert rises(*sums) == pytest.approx(1 - expected, abs=1e-12)
-    assert np.isnan(rises(*(sums - [[1, 0], [0, 0], [0, 0]])))  # too few
+    assert p_rising(AbilitySums(*sums[:, ::-1])) == pytest.approx(
+        expected, abs=1e-12
+    )  # of two groups, a slope is a difference
+    assert p_rising(AbilitySums(*sums)) == pytest.approx(1 - expected, abs=1e-12)
+    assert np.isnan(p_rising(AbilitySums(*(sums - [[1, 0], [0, 0], [0, 0]]))))  # too few
 
 
 def test_an_item_that_abler_people_fail_is_found_and_a_good_or_noisy_one_is_not():
@@ -190,14 +186,17 @@ REVERSED = {
 def test_items_are_reversed_by_the_test_and_by_the_side_they_are_on(name, monkeypatch):
     loading, falling, named = REVERSED[name]
     study = study_of(rasch(60, 6, 2))
-    monkeypatch.setattr(classical, "first_component", lambda responses: None if loading is None else np.array(loading))
+    monkeypatch.setattr(
+        reversed_items, "first_component", lambda responses: None if loading is None else np.array(loading)
+    )
     chose = np.zeros((3, 6, 2))
     chose[0] = 50.0
     mean = np.array([[2.0, -2.0] if item in falling else [-0.5, 0.5] for item in range(6)])
     chose[1] = 50 * mean
     chose[2] = 50 * (mean**2 + 1)
     rest = np.where(np.isin(np.arange(6), named), -0.3, np.nan)
-    found = ItemAnalysis(rest, np.full(6, np.nan), chose, np.zeros((3, 6)))
+    nothing = np.full(6, np.nan)
+    found = ItemAnalysis(rest, nothing, AbilitySums(*chose), nothing, nothing, nothing)
     told = reversed_findings(study.calibration, study.responses, found)
     assert [finding.items for finding in told] == ([named] if named else [])
     if not named:
@@ -205,7 +204,7 @@ def test_items_are_reversed_by_the_test_and_by_the_side_they_are_on(name, monkey
     half = "either half may be the reversed one" in told[0].sentence
     assert half == (loading is not None and 2 * len(named) >= sum(each != 0 for each in loading))
     # Items that go with the others are worded as they are, and those that are explained already are not named again.
-    against = ItemAnalysis(np.where(np.isin(np.arange(6), named[:1]), 0.2, rest), *list(vars(found).values())[1:])
+    against = replace(found, item_rest=np.where(np.isin(np.arange(6), named[:1]), 0.2, rest))
     fewer = reversed_findings(study.calibration, study.responses, against)
     assert [finding.items for finding in fewer] == ([named[1:]] if named[1:] else [])
     assert not reversed_findings(study.calibration, study.responses, found, set(named))
@@ -372,7 +371,7 @@ def test_moments_given_the_sum_by_enumeration():
     theta = np.array([-1.3, -0.2, 0.4, 1.9])
     n = np.array([[1.0, 1, 1, 1], [1, 0, 2, 1], [2, 2, 1, 0]])
     r = np.array([[1.0, 0, 1, 0], [0, 0, 2, 1], [1, 0, 0, 0]])
-    score, variance, varies = _given_the_sum(n, r, theta)
+    score, variance, varies = score_given_number_right(GroupedAnswers(n, r, theta))
     apart = theta - (n.sum(axis=0) @ theta) / n.sum()
     for i in range(3):
         each = np.repeat(apart, n[i].astype(int))

@@ -20,7 +20,7 @@ from spectral_irt.inference.groups.grouping import by_label
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, _used_both
 from spectral_irt.inference.robust_center import (
-    _closest,
+    _closest_half,
     _variance_within,
     center_of_items,
     choice_variance,
@@ -202,9 +202,9 @@ def test_half_of_the_values_that_lie_closest_together():
     for _ in range(5):
         x, se = rng.normal(0, 2, 9), np.ones(9)
         best = min(combinations(range(9), 5), key=lambda own: np.var(x[list(own)]))
-        assert np.flatnonzero(_closest(x, se, 5)).tolist() == list(best)
+        assert np.flatnonzero(_closest_half(x, se, 5)).tolist() == list(best)
     x = np.array([0.0, 0.1, 0.2, 3.0, 3.5, 4.0])  # the latter lie closer together in their own errors
-    assert np.flatnonzero(_closest(x, np.array([0.01, 0.01, 0.01, 5.0, 5.0, 5.0]), 4))[-3:].tolist() == [3, 4, 5]
+    assert np.flatnonzero(_closest_half(x, np.array([0.01, 0.01, 0.01, 5.0, 5.0, 5.0]), 4))[-3:].tolist() == [3, 4, 5]
 
 
 def test_the_variance_of_a_normal_number_within_limits():
@@ -226,10 +226,10 @@ def test_scatter_beyond_the_errors_by_moments(within):
     inside = 1 if within == np.inf else stats.truncnorm.var(-3, 3)
     assert (found.statistic, found.df) == (pytest.approx(Q), 11)
     assert found.p == pytest.approx(stats.chi2.sf(Q, 11))
-    assert found.beyond == pytest.approx((Q / inside - 11) / (w.sum() - np.sum(w**2) / w.sum()))
-    assert scatter(0.1 * x, JointErrors.independent(se), 0.05).beyond == 0
+    assert found.excess_variance == pytest.approx((Q / inside - 11) / (w.sum() - np.sum(w**2) / w.sum()))
+    assert scatter(0.1 * x, JointErrors.independent(se), 0.05).excess_variance == 0
     unknown = scatter(x, JointErrors.independent(np.zeros(15)), 0.05, within=within)
-    assert (unknown.df, unknown.beyond) == (0, pytest.approx(x.var(ddof=1) / inside))
+    assert (unknown.df, unknown.excess_variance) == (0, pytest.approx(x.var(ddof=1) / inside))
 
 
 @pytest.mark.parametrize("part", [None, np.arange(6) != 2])

@@ -11,11 +11,11 @@ from drawn import drawn
 from spectral_irt.conditional.draw import draws_given_score
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions import dimensionality as module
-from spectral_irt.inference.dimensions import pairs
+from spectral_irt.inference.dimensions import evidence, findings, pairs
 from spectral_irt.inference.dimensions.contrast import variance_explained
 from spectral_irt.inference.dimensions.dimensionality import dimensionality
 from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, normal_test, share_as_large
-from spectral_irt.inference.dimensions.pairs import apart, pair_sums
+from spectral_irt.inference.dimensions.pairs import pair_sums, with_gaps
 from spectral_irt.inference.dimensions.residual_table import ResidualTable
 from spectral_irt.persons import abilities
 from split import in_blocks
@@ -40,14 +40,14 @@ def test_two_abilities_are_two_sides_of_a_contrast_whose_size_decides(m, seen, s
     np.testing.assert_array_equal(np.sign(found.loadings[::2]), -np.sign(found.loadings[1::2]))
     finding = next(each for each in found.findings if each.code == "second_dimension")
     assert finding.severity == severity
-    assert (found.strength < module.CONTRAST) == (severity == "note")
+    assert (found.strength < findings.MATERIAL_CONTRAST) == (severity == "note")
 
 
 def test_testlets_are_groups():
     rng = np.random.default_rng(2)
     theta = rng.normal(size=(2000, 1)) + np.repeat(rng.normal(0, 1.2, (2000, 3)), 4, axis=1)
     found = look(drawn(rng, theta - rng.normal(size=12)))
-    groups = module.clusters(12, *found.dependence.dependent_pairs[:2])
+    groups = findings.groups_of_pairs(12, *found.dependence.dependent_pairs[:2])
     assert sorted(group.tolist() for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert "in 3 groups" in found.findings[0].sentence
     assert found.findings[0].severity == "warning"  # a set of items, whatever its strongest pair
@@ -79,8 +79,8 @@ def test_difficulties_from_elsewhere_are_no_dependence():
 
 
 def test_people_and_items_are_sampled(monkeypatch):
-    monkeypatch.setattr(module, "PEOPLE", 300)
-    monkeypatch.setattr(module, "ITEMS", 10)
+    monkeypatch.setattr(module, "MOST_PEOPLE", 300)
+    monkeypatch.setattr(module, "MOST_ITEMS", 10)
     data = si.simulate.rasch(900, 30, design="popularity", n_responses=15_000, seed=5)
     found = dimensionality(si.SpectralRasch(se="none").fit(data.responses).calibration_, data.responses)
     assert found.sampled
@@ -168,9 +168,9 @@ def test_pair_sums_are_those_of_enumeration():
     v = np.einsum("lii->li", cov)
     free = e - v * (e.sum(axis=0) / v.sum(axis=0))
     shared = np.einsum("li,lj->lij", free, free) - cov
-    for k, found in enumerate(pair_sums(si.Responses.from_wide(x), apart(BETA), half)[1]):
+    for k, found in enumerate(pair_sums(si.Responses.from_wide(x), with_gaps(BETA), half)):
         wanted = shared[half == k].sum(axis=0)
-        np.testing.assert_allclose(found[0][OFF], wanted[OFF], atol=1e-4)  # difficulties were moved by 1e-5
+        np.testing.assert_allclose(found.sums.shared[OFF], wanted[OFF], atol=1e-4)  # difficulties were moved by 1e-5
 
 
 def test_pair_sums_of_ordered_answers_by_enumeration():
@@ -186,7 +186,7 @@ def test_pair_sums_of_ordered_answers_by_enumeration():
         mean = p @ every[same]
         away = every[same] - mean
         shared += np.outer(row - mean, row - mean) - away.T @ (away * p[:, None])
-    halves = pair_sums(answers, beta, np.arange(150) % 2)[1]
+    halves = np.array([half.sums for half in pair_sums(answers, beta, np.arange(150) % 2)])
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_allclose(halves[:, 0].sum(axis=0)[off], shared[off], atol=1e-6)
 
@@ -196,9 +196,9 @@ def test_the_series_of_long_records_gives_the_exact_covariances(monkeypatch):
     x = data.responses.to_dense()
     x[np.random.default_rng(1).random(x.shape) < 0.2] = np.nan
     answers, half = si.Responses.from_wide(x, ordered=True), np.arange(200) % 2
-    series = pair_sums(answers, data.thresholds, half)[1][:, 0].sum(axis=0)
+    series = sum(each.sums.shared for each in pair_sums(answers, data.thresholds, half))
     monkeypatch.setattr(pairs, "LONG", np.inf)
-    exact = pair_sums(answers, data.thresholds, half)[1][:, 0].sum(axis=0)
+    exact = sum(each.sums.shared for each in pair_sums(answers, data.thresholds, half))
     # The standard error of S is about 10: its z is right to 0.001.
     np.testing.assert_allclose(series, exact, atol=0.01)
     assert np.abs(series - exact).max() > 0
@@ -210,7 +210,9 @@ def test_variance_is_that_of_simulation():
     every = np.array([x for x in product((0, 1), repeat=5) if sum(x) == 2], dtype=float)
     weight = np.exp(-every @ BETA)
     x = every[rng.choice(len(every), 20_000, p=weight / weight.sum())]
-    halves = pair_sums(si.Responses.from_wide(x), apart(BETA), np.arange(len(x)) % 2)[1]
+    halves = np.array(
+        [half.sums for half in pair_sums(si.Responses.from_wide(x), with_gaps(BETA), np.arange(len(x)) % 2)]
+    )
     mean, cov = given_score(BETA, 2)
     e = every - mean
     products = np.einsum("li,lj->lij", e, e)
@@ -305,7 +307,7 @@ def test_family_wise_p_values_by_definition():
     q3_star = [row.max() - row.mean() for row in drawn]
     np.testing.assert_allclose(DrawnPairs.of(observed, drawn).q3_star, q3_star)
     assert test.z_critical == pytest.approx(np.quantile(z[1:].max(axis=1), 0.99))
-    unsure = DrawnPairs.of(observed, drawn).test(observed, mean=np.full(5, 0.1), unsure=4.0)
+    unsure = DrawnPairs.of(observed, drawn).test(observed, mean=np.full(5, 0.1), variance_factor=4.0)
     np.testing.assert_allclose(unsure.z, (observed - 0.1) / (2 * every.std(axis=0)))
     np.testing.assert_allclose(unsure.sd, 2 * every.std(axis=0))
 
@@ -393,20 +395,20 @@ def test_draws_are_reproducible_and_may_be_asked_for():
     one, same, other = (study.local_dependence(draws=200, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.test.p, same.test.p)
     assert (one.test.z != other.test.z).any()
-    assert (one.draws, study.local_dependence().draws) == (200, module.MOST_DRAWS)
+    assert (one.draws, study.local_dependence().draws) == (200, evidence.MOST_DRAWS)
     large = study.local_dependence(draws=0)
     assert (large.draws, large.method) == (0, "normal distribution")
     np.testing.assert_array_equal(large.matrix, one.matrix)  # Q3 is the same, however it is judged
     assert np.isnan(large.q3_star_critical)
-    assert module._number_of_draws(4000, 200) == 0
-    assert module.FEWEST_DRAWS <= module._number_of_draws(2000, 40) < module.MOST_DRAWS
+    assert evidence.affordable_draws(4000, 200) == 0
+    assert evidence.FEWEST_DRAWS <= evidence.affordable_draws(2000, 40) < evidence.MOST_DRAWS
 
 
 def test_of_very_many_items_those_answered_most_are_looked_at(monkeypatch):
     table = si.simulate.rasch(300, 12, seed=4).responses.to_dense()
     table[:150, ::2] = np.nan
     fit = si.SpectralRasch().fit(table)
-    monkeypatch.setattr(module, "ITEMS", 6)
+    monkeypatch.setattr(module, "MOST_ITEMS", 6)
     some = fit.analyse(table).local_dependence()
     assert some.items.tolist() == [1, 3, 5, 7, 9, 11]
     monkeypatch.undo()
@@ -511,4 +513,4 @@ def test_what_each_person_adds_along_a_direction():
                     product = e[one, i] * e[one, j] + c[one, i] * c[one, j]
                     added += direction[i] * direction[j] * product
         total += added**2
-    assert pairs.along(part, direction) == pytest.approx(total)
+    assert pairs.variance_along(part, direction) == pytest.approx(total)

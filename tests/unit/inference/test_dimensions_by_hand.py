@@ -9,20 +9,27 @@ from scipy import stats
 import spectral_irt as si
 from spectral_irt.data.block import Thresholds
 from spectral_irt.inference.dimensions import dimensionality as module
+from spectral_irt.inference.dimensions import evidence as tests
+from spectral_irt.inference.dimensions import unequal_slopes
 from spectral_irt.inference.dimensions.contrast import Contrasts
-from spectral_irt.inference.dimensions.dimensionality import (
-    Dimensionality,
-    _allowing_for_slopes,
-    _Both,
-    _is_of_pairs,
-    _number_of_draws,
-    _sample,
-    _strongest,
-    _validated,
-    only_above,
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality, _sample
+from spectral_irt.inference.dimensions.evidence import (
+    BothTests,
+    ContrastTest,
+    affordable_draws,
+    contrast_in_other_half,
+    contrast_strength,
+    first_eigenvector,
+    judge_by_normal,
 )
+from spectral_irt.inference.dimensions.findings import only_above
 from spectral_irt.inference.dimensions.local_dependence import LocalDependence, PairTest
-from spectral_irt.inference.dimensions.pairs import apart, pair_sums
+from spectral_irt.inference.dimensions.pairs import HalfOfPeople, PairSums, pair_sums, with_gaps
+from spectral_irt.inference.dimensions.unequal_slopes import (
+    allowing_for_slopes,
+    is_of_pairs,
+    judge_by_normal_with_slopes,
+)
 
 FIRST, SECOND = np.triu_indices(6, 1)
 LABELS = np.array(list("abcdef"), dtype=object)
@@ -57,11 +64,11 @@ def result_of(p_pairs, contrast_p, strength=2.5, q3=0.4, loadings=(0.9, 0.8, 0.7
 
 
 def judged(result, slopes_p_pairs, slopes_contrast_p, slope, monkeypatch):
-    again = _Both(evidence_of(slopes_p_pairs).test, slopes_contrast_p)
-    monkeypatch.setattr(module.inference, "slope_model", lambda some: SimpleNamespace(slope=np.array(slope)))
-    monkeypatch.setattr(module, "_draws_with_slopes", lambda *each: again)
+    again = BothTests(evidence_of(slopes_p_pairs).test, slopes_contrast_p)
+    monkeypatch.setattr(unequal_slopes, "slope_model", lambda some: SimpleNamespace(slope=np.array(slope)))
+    monkeypatch.setattr(unequal_slopes, "judge_by_draws_with_slopes", lambda *each: again)
     evidence = SimpleNamespace(table=SimpleNamespace(responses=None))
-    return _allowing_for_slopes(evidence, result, SimpleNamespace())
+    return allowing_for_slopes(evidence, result, SimpleNamespace())
 
 
 def test_a_pair_that_slopes_do_not_explain_keeps_its_p_value(monkeypatch):
@@ -132,16 +139,16 @@ def test_a_contrast_of_few_items_is_that_of_their_dependence():
     nobody = np.zeros(15, dtype=bool)
     few = np.array([1.0, 1.0, 1.0, 0.3, 0.0, 0.0])
     assert 3 < 1 / np.sum((few**2 / np.sum(few**2)) ** 2) < 4
-    assert _is_of_pairs(few, FIRST, SECOND, dependent)
-    assert not _is_of_pairs(few, FIRST, SECOND, nobody)
+    assert is_of_pairs(few, FIRST, SECOND, dependent)
+    assert not is_of_pairs(few, FIRST, SECOND, nobody)
     # Five items or so; but the two of the pair have more than half of it, or less.
     many = np.array([1.2, 1.2, 0.8, 0.8, 0.7, 0.7])
     assert 1 / np.sum((many**2 / np.sum(many**2)) ** 2) > 4
     assert np.sum(many[:2] ** 2) > 0.5 * np.sum(many**2)
-    assert _is_of_pairs(many, FIRST, SECOND, dependent)
-    assert not _is_of_pairs(many[::-1], FIRST, SECOND, dependent)
+    assert is_of_pairs(many, FIRST, SECOND, dependent)
+    assert not is_of_pairs(many[::-1], FIRST, SECOND, dependent)
     four = np.isin(FIRST, [0, 2]) & (SECOND == FIRST + 1)  # four items, which is no pair or three
-    assert not _is_of_pairs(many, FIRST, SECOND, four)
+    assert not is_of_pairs(many, FIRST, SECOND, four)
 
 
 def test_as_many_draws_as_take_half_a_second():
@@ -149,25 +156,25 @@ def test_as_many_draws_as_take_half_a_second():
     for people, items in ((100, 10), (500, 40), (700, 60), (4000, 30), (50_000, 100)):
         work = people * (50 * items + items**2) + items**3
         affordable = int(3e9 / work)
-        assert _number_of_draws(people, items) == (0 if affordable < 200 else min(affordable, 1000))
-    assert _number_of_draws(100, 10) == 1000
-    assert 200 <= _number_of_draws(1000, 60) < 1000
+        assert affordable_draws(people, items) == (0 if affordable < 200 else min(affordable, 1000))
+    assert affordable_draws(100, 10) == 1000
+    assert 200 <= affordable_draws(1000, 60) < 1000
 
 
 def test_a_contrast_of_one_half_is_judged_in_the_other():
     """p of d' S d over the squares of what each person adds; strength 1 + v' R v, of the direction the first found."""
     data = si.simulate.rasch(120, 5, seed=3)
     half = np.arange(120) % 2
-    people, halves = pair_sums(data.responses, apart(data.difficulty), half)
-    shared, variance, scale, _ = halves[0]
+    one, other = pair_sums(data.responses, with_gaps(data.difficulty), half)
+    shared, variance, scale, _ = one.sums
     z = np.array([[shared[i, j] / np.sqrt(variance[i, j]) if i != j else 0.0 for j in range(5)] for i in range(5)])
     vectors = np.linalg.eigh(z)[1]
     vector = vectors[:, -1] * np.sign(np.sum(vectors[:, -1] ** 3))
-    np.testing.assert_allclose(_strongest(z), vector)
+    np.testing.assert_allclose(first_eigenvector(z), vector)
     direction = vector / np.sqrt(np.diag(scale))
-    (part,) = people[1].parts
+    (part,) = other.residuals.parts
     squares = 0.0
-    for e, v, seen in zip(part.e, part.v, part.seen, strict=True):
+    for e, v, seen in zip(part.e, part.v, part.answered, strict=True):
         c = np.sqrt(v) * 0.5
         for _ in range(200):  # c_i times the sum of the others is the variance
             c = v / np.maximum(c.sum() - c, 1e-12) * 0.5 + 0.5 * c
@@ -178,12 +185,11 @@ def test_a_contrast_of_one_half_is_judged_in_the_other():
             if i != j and seen[i] and seen[j]
         )
         squares += each**2
-    sum_along = direction @ halves[1][0] @ direction
-    for unsure in (1.0, 2.0):
-        p, strength = _validated(people[1], halves[0], halves[1], unsure)
-        assert p == pytest.approx(stats.norm.sf(sum_along / np.sqrt(unsure * squares)), rel=2e-3)
-    tested, _, tested_scale, _ = halves[1]
-    r = np.clip(tested / tested_scale, -1, 1)
+    sum_along = direction @ other.sums.shared @ direction
+    for factor in (1.0, 2.0):
+        p, strength = contrast_in_other_half(one.sums, other, factor)
+        assert p == pytest.approx(stats.norm.sf(sum_along / np.sqrt(factor * squares)), rel=2e-3)
+    r = np.clip(other.sums.shared / other.sums.scale, -1, 1)
     assert strength == pytest.approx(1 + vector @ r @ vector)
 
 
@@ -204,7 +210,7 @@ def test_people_and_items_that_are_looked_at(monkeypatch):
     some, _, fewer = _sample(calibration, responses, 50, 0)
     assert fewer
     assert some.n_persons == 50
-    monkeypatch.setattr(module, "ITEMS", 5)
+    monkeypatch.setattr(module, "MOST_ITEMS", 5)
     some, beta, fewer = _sample(calibration, responses, 80, 0)
     assert fewer
     kept = [0, 1, 3, 4, 6]
@@ -219,43 +225,54 @@ def test_what_would_not_be_seen_is_said_above_a_residual_correlation_of_two_fift
     assert only_above(0.39) == ""
 
 
+def halves_of(sums, residuals=(None, None)):
+    """Two halves of people with these sums, halves x 4 x items x items."""
+    return tuple(HalfOfPeople(people, PairSums(*of_half)) for people, of_half in zip(residuals, sums, strict=True))
+
+
 def test_sums_of_large_samples_allow_for_slopes_by_what_draws_from_a_model_with_slopes_share(monkeypatch):
     """The mean of what pairs share in the draws is taken off, and its error is in the variances."""
     rng = np.random.default_rng(2)
-    halves = rng.uniform(1, 2, (2, 4, 5, 5))
+    sums = rng.uniform(1, 2, (2, 4, 5, 5))
     draws = rng.normal(size=(3, 2, 4, 5, 5))
     evidence = SimpleNamespace(
-        halves=halves,
+        halves=halves_of(sums),
         half="the halves",
         table=SimpleNamespace(thresholds=np.zeros(5), responses=SimpleNamespace(thresholds=Thresholds.ones(5))),
     )
     seen = []
-    monkeypatch.setattr(module, "_tables_with_slopes", lambda *each: iter(range(3)))
-    monkeypatch.setattr(module, "pair_sums", lambda k, beta, half: (None, draws[k]))
-    monkeypatch.setattr(module, "_against_normal", lambda *each: seen.append(each))
-    module._normal_with_slopes(evidence, None)
-    ((told, adjusted, unsure),) = seen
+    monkeypatch.setattr(unequal_slopes, "tables_with_slopes", lambda *each: iter(range(3)))
+    monkeypatch.setattr(unequal_slopes, "pair_sums", lambda k, beta, half: halves_of(draws[k]))
+    monkeypatch.setattr(unequal_slopes, "judge_by_normal", lambda *each: seen.append(each))
+    judge_by_normal_with_slopes(evidence, None)
+    ((told, halves, factor),) = seen
     assert told is evidence
-    assert unsure == pytest.approx(4 / 3)
-    np.testing.assert_allclose(adjusted[:, 0], halves[:, 0] - (draws[0, :, 0] + draws[1, :, 0] + draws[2, :, 0]) / 3)
-    np.testing.assert_allclose(adjusted[:, 1], halves[:, 1] * 4 / 3)
-    np.testing.assert_array_equal(adjusted[:, 2:], halves[:, 2:])
+    assert factor == pytest.approx(4 / 3)
+    adjusted = np.array([half.sums for half in halves])
+    np.testing.assert_allclose(adjusted[:, 0], sums[:, 0] - (draws[0, :, 0] + draws[1, :, 0] + draws[2, :, 0]) / 3)
+    np.testing.assert_allclose(adjusted[:, 1], sums[:, 1] * 4 / 3)
+    np.testing.assert_array_equal(adjusted[:, 2:], sums[:, 2:])
 
 
 def test_large_samples_are_judged_over_both_halves_and_contrasts_by_either(monkeypatch):
     """Twice the smaller p-value, for asking twice."""
-    halves = np.random.default_rng(3).uniform(1, 2, (2, 4, 3, 3))
+    sums = np.random.default_rng(3).uniform(1, 2, (2, 4, 3, 3))
     first, second = np.triu_indices(3, 1)
-    evidence = SimpleNamespace(halves=halves, first=first, second=second, people=["one", "other"])
+    halves = halves_of(sums, ("one", "other"))
+    evidence = SimpleNamespace(halves=halves, first=first, second=second)
     p = {"one": 0.2, "other": 0.004}
-    monkeypatch.setattr(module, "_validated", lambda people, found, tested, unsure: (p[people], found[0, 0, 0]))
-    found = module._against_normal(evidence)
+
+    def contrast(found, tested, variance_factor=1.0):
+        return ContrastTest(p[tested.residuals], found.shared[0, 0])
+
+    monkeypatch.setattr(tests, "contrast_in_other_half", contrast)
+    found = judge_by_normal(evidence, halves)
     assert found.contrast_p == 0.008
-    shared, variance, _, n = halves[0] + halves[1]
+    shared, variance, _, n = sums[0] + sums[1]
     np.testing.assert_allclose(found.pairs.z, shared[first, second] / np.sqrt(variance[first, second]))
     np.testing.assert_allclose(found.pairs.sd, n[first, second] ** -0.5)
     p["one"] = 0.001
-    assert module._against_normal(evidence).contrast_p == 0.002
+    assert judge_by_normal(evidence, halves).contrast_p == 0.002
     p |= {"one": 0.6, "other": 0.7}
-    assert module._against_normal(evidence).contrast_p == 1
-    assert module._strength(evidence) == pytest.approx((halves[0, 0, 0, 0] + halves[1, 0, 0, 0]) / 2)
+    assert judge_by_normal(evidence, halves).contrast_p == 1
+    assert contrast_strength(evidence) == pytest.approx((sums[0, 0, 0, 0] + sums[1, 0, 0, 0]) / 2)

@@ -11,7 +11,8 @@ from drawn import drawn
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.data.answer_key import OTHER
 from spectral_irt.inference.fit.strata import cell_edges, items_with_curves, stratum_of_cells
-from spectral_irt.inference.items.distractors import _suspects
+from spectral_irt.inference.items.distractors import _suspicion
+from spectral_irt.inference.items.rest_ability import AbilitySums
 from spectral_irt.inference.prediction import auc, split_persons
 from spectral_irt.inference.scores import reliability as module
 from spectral_irt.inference.scores.reliability import Marginal, mean_and_sd, reliability, sample_of_people, separation
@@ -185,7 +186,7 @@ def test_options_whose_people_are_abler_than_the_others_and_than_those_of_the_ke
     chose = np.zeros((3, 4, OTHER + 1))
     chose[:, :, :4] = shown[:, :, :4]
     chose[:, :, OTHER] = shown[:, :, 4]
-    suspect, above_key = _suspects(chose)
+    suspect, above_key = _suspicion(AbilitySums(*chose))
     assert np.argwhere(suspect).tolist() == [[0, 2], [2, 2]]
     a, b = people[3][2], people[3][1]
 

@@ -79,7 +79,7 @@ def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found():
     se = np.linspace(0.1, 0.3, 20)
     errors = JointErrors.independent(se)
     p = [scatter(rng.normal(0, se), errors, 0.05).p for _ in range(400)]
-    found = [scatter(rng.normal(0, np.hypot(se, 0.4)), errors, 0.05).beyond for _ in range(400)]
+    found = [scatter(rng.normal(0, np.hypot(se, 0.4)), errors, 0.05).excess_variance for _ in range(400)]
     assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors
     assert np.mean(found) == pytest.approx(0.16, rel=0.06)  # variance of a variance of 20: 33% of it, over 400
 

@@ -9,8 +9,9 @@ from scipy import stats
 from drawn import drawn
 from spectral_irt import Responses, simulate
 from spectral_irt.inference.groups.slope_shifts import _common_slopes
-from spectral_irt.inference.items import slopes as module
-from spectral_irt.inference.items.slopes import BINS, PRIOR_SD, SlopeModel, by_ability, slope_model, slopes
+from spectral_irt.inference.items import slope_model as module
+from spectral_irt.inference.items.slope_model import SlopeModel, slope_model
+from spectral_irt.inference.items.slopes import MOST_GROUPS, PRIOR_SD, by_ability, slopes
 
 STEP = 1e-4
 
@@ -163,7 +164,7 @@ def test_slopes_below_zero_by_the_correlation_of_answers_and_ability():
     found = slopes(Responses.from_wide(table), ability)
     theta = by_ability(Responses.from_wide(table), ability)[2]
     order = np.argsort(np.argsort(ability))
-    binned = theta[order * BINS // 80]  # 80 people in 64 groups of nearly the same ability
+    binned = theta[order * MOST_GROUPS // 80]  # 80 people in 64 groups of nearly the same ability
     p = []
     for x in table.T:
         there = ~np.isnan(x)
@@ -179,9 +180,9 @@ def test_groups_of_like_ability_hold_everybody_once():
     n, r, theta = by_ability(Responses.from_wide(table), ability)
     known = np.flatnonzero(~np.isnan(ability))
     order = known[np.argsort(ability[known])]
-    assert len(theta) == BINS
-    place = np.arange(79) * BINS // 79
-    for k in range(BINS):
+    assert len(theta) == MOST_GROUPS
+    place = np.arange(79) * MOST_GROUPS // 79
+    for k in range(MOST_GROUPS):
         people = order[place == k]
         assert theta[k] == pytest.approx(ability[people].mean())
         np.testing.assert_array_equal(n[:, k], (~np.isnan(table[people])).sum(axis=0))

@@ -3,7 +3,8 @@
 Eigenvalues of the correlations of standardized residuals are in units of items: all of them add up to the number of
 items. The variance of the responses, sum of (x - mean of all)^2, is what the measures leave, sum of (x - E)^2, and what
 they explain; persons and items share the latter in proportion to the variance of their mean expected responses. What is
-left counts as many units as there are items, so a contrast is a share of it, and of the whole.
+left counts as many units as there are items, so a contrast is a share of it, and of the whole (Linacre 1998). A part
+of `dimensionality`, with its p-value.
 """
 
 from __future__ import annotations
@@ -73,28 +74,25 @@ class Contrasts:
         }
 
 
-def eigenvalues_and_loadings(correlations: Floats) -> tuple[Floats, Floats]:
-    """Of the first contrasts of a matrix of correlations; the largest loading of each is positive."""
-    values, vectors = np.linalg.eigh(correlations)
-    values = values[::-1][:CONTRASTS]
-    loadings = vectors[:, ::-1][:, :CONTRASTS] * np.sqrt(np.maximum(values, 0))
-    largest = loadings[np.abs(loadings).argmax(axis=0), np.arange(len(values))]
-    return values, loadings * np.where(largest < 0, -1.0, 1.0)
+def contrasts_of(correlations: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues and loadings of the first contrasts; the largest loading of each is positive."""
+    eigenvalues, vectors = np.linalg.eigh(correlations)
+    eigenvalues = eigenvalues[::-1][:CONTRASTS]
+    loadings = vectors[:, ::-1][:, :CONTRASTS] * np.sqrt(np.maximum(eigenvalues, 0))
+    largest = loadings[np.abs(loadings).argmax(axis=0), np.arange(len(eigenvalues))]
+    return eigenvalues, loadings * np.where(largest < 0, -1.0, 1.0)
 
 
 def variance_explained(table: ResidualTable) -> dict[str, float]:
     """Shares of the variance of the responses: by measures (persons, items), and unexplained."""
-    seen = table.seen
-    x, expected = table.category[seen], table.mean[seen]
-    person, item = np.nonzero(seen)
+    x = table.category[table.seen]
+    expected = table.mean[table.seen]
+    person, item = np.nonzero(table.seen)
     total = float(((x - x.mean()) ** 2).sum())
     unexplained = float(((x - expected) ** 2).sum()) / total
-    parts = []
-    for place in (person, item):
-        size = np.bincount(place)
-        mean = np.bincount(place, weights=expected) / np.maximum(size, 1)
-        parts.append(float((size * (mean - expected.mean()) ** 2).sum()))
-    by_persons = parts[0] / sum(parts)
+    between_persons = _between(expected, person)
+    between_items = _between(expected, item)
+    by_persons = between_persons / (between_persons + between_items)
     measures = 1 - unexplained
     return {
         "measures": measures,
@@ -102,3 +100,10 @@ def variance_explained(table: ResidualTable) -> dict[str, float]:
         "items": measures * (1 - by_persons),
         "unexplained": unexplained,
     }
+
+
+def _between(expected: Floats, group: NDArray[np.intp]) -> float:
+    """Sum of squares of the groups' means around the mean of all."""
+    size = np.bincount(group)
+    mean = np.bincount(group, weights=expected) / np.maximum(size, 1)
+    return float((size * (mean - expected.mean()) ** 2).sum())

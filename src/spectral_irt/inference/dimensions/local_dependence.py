@@ -28,8 +28,9 @@ from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns, Table, make_table
 
-BY_DRAWS, BY_NORMAL = "draws given the score", "normal distribution"
-POWER = 0.8
+BY_DRAWS = "draws given the score"
+BY_NORMAL = "normal distribution"
+POWER = 0.8  # with which dependence of `detectable` size is found
 
 
 class PairTest(NamedTuple):
@@ -55,17 +56,29 @@ class DrawnPairs(NamedTuple):
     def of(cls, observed: Floats, drawn: Floats) -> DrawnPairs:
         """From Q3 of the pairs as observed, which is one more data set under the model, and data sets x pairs."""
         every = np.vstack([observed, drawn])
-        mean, sd = every.mean(axis=0), every.std(axis=0)
+        mean = every.mean(axis=0)
+        sd = every.std(axis=0)
         z = np.divide(drawn - mean, sd, out=np.zeros_like(drawn), where=sd > 0)
         return cls(mean, sd, z.max(axis=1), drawn.max(axis=1) - drawn.mean(axis=1))
 
-    def test(self, q3: Floats, mean: Floats | None = None, unsure: float = 1.0) -> PairTest:
-        """These Q3 against the draws, around their mean or another, whose error makes variances `unsure` times as
-        large."""
-        away = q3 - (self.mean if mean is None else mean)
-        sd = self.sd * np.sqrt(unsure)
-        z = np.divide(away, sd, out=np.zeros_like(away), where=sd > 0)
-        return PairTest(z, share_as_large(self.largest_z, z), sd, float(np.quantile(self.largest_z, 1 - EACH)))
+    def test(self, q3: Floats, mean: Floats | None = None, variance_factor: float = 1.0) -> PairTest:
+        """These Q3 against the draws, around their mean or another, whose error makes variances larger by the
+        factor."""
+        if mean is None:
+            mean = self.mean
+        deviation = q3 - mean
+        sd = self.sd * np.sqrt(variance_factor)
+        z = np.divide(deviation, sd, out=np.zeros_like(deviation), where=sd > 0)
+        z_critical = float(np.quantile(self.largest_z, 1 - EACH))
+        return PairTest(z=z, p=share_as_large(self.largest_z, z), sd=sd, z_critical=z_critical)
+
+
+class DependentPairs(NamedTuple):
+    """Positions of the items of the dependent pairs, the most significant first, and their Q3."""
+
+    first: Ints
+    second: Ints
+    q3: Floats
 
 
 def share_as_large(drawn: Floats, observed: Floats) -> Floats:
@@ -79,7 +92,8 @@ def normal_test(shared: Floats, variance: Floats, n: Floats) -> PairTest:
     """The sums of `pairs.pair_sums` of every pair against the normal distribution, adjusted for all (Bonferroni)."""
     z = shared / np.sqrt(variance)
     p = np.minimum(scipy.special.ndtr(-z) * len(z), 1.0)
-    return PairTest(z, p, 1 / np.sqrt(n), float(scipy.special.ndtri(1 - EACH / len(z))))
+    z_critical = float(scipy.special.ndtri(1 - EACH / len(z)))
+    return PairTest(z=z, p=p, sd=1 / np.sqrt(n), z_critical=z_critical)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,10 +163,9 @@ class LocalDependence:
         return self.first[self.strongest], self.second[self.strongest]
 
     @property
-    def dependent_pairs(self) -> tuple[Ints, Ints, Floats]:
-        """Positions of the items of the dependent pairs, the most significant first, and their Q3."""
-        some = self.strongest[: int(self.dependent.sum())]
-        return self.first[some], self.second[some], self.q3[some]
+    def dependent_pairs(self) -> DependentPairs:
+        pairs = self.strongest[: int(self.dependent.sum())]
+        return DependentPairs(self.first[pairs], self.second[pairs], self.q3[pairs])
 
     @property
     def columns(self) -> Columns:

@@ -7,7 +7,7 @@ of its residuals are those that the observed ones are compared with.
 Q3 is the correlation of residuals x - E over people who answered both items (Yen 1984). The first contrast is the first
 principal component of the correlations of standardized residuals (x - E) / sqrt(V), 0 where there is no response, as in
 Winsteps. People with an extreme score are to be left out: given the score their responses are certain, and all they do
-is to make items look alike.
+is to make items look alike. `evidence.py` compares the observed ones with those of the draws.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Correlations(NamedTuple):
 
 class _Sums(NamedTuple):
     """Sums over people, by data set: over those who answered both items the residual e_i of the first, its square and
-    e_i e_j; over all z_i and z_i z_j of standardized residuals."""
+    e_i e_j; over all people z_i and z_i z_j of standardized residuals."""
 
     e: Floats
     square: Floats
@@ -49,7 +49,7 @@ class _Sums(NamedTuple):
     z_product: Floats
 
     @classmethod
-    def zero(cls, sets: int, items: int) -> Self:
+    def zeros(cls, sets: int, items: int) -> Self:
         pairs = (sets, items, items)
         return cls(np.zeros(pairs), np.zeros(pairs), np.zeros(pairs), np.zeros((sets, items)), np.zeros(pairs))
 
@@ -99,26 +99,28 @@ class ResidualTable:
     def correlations(self, min_people: int) -> Correlations:
         """Of the observed responses."""
         n, m = self.seen.shape
-        sums = _Sums.zero(1, m)
+        sums = _Sums.zeros(1, m)
         self._add(sums, self.category[None], np.arange(n), np.arange(m))
-        observed = self._correlated(sums, min_people)
-        return Correlations(observed.q3[0], observed.standardized[0])
+        of_one_set = self._correlations_from(sums, min_people)
+        return Correlations(of_one_set.q3[0], of_one_set.standardized[0])
 
     def drawn(self, draws: range, seed: int, min_people: int) -> Iterator[Correlations]:
         """Of responses drawn given the score, batch after batch of draws."""
         m = self.seen.shape[1]
         batch = max(1, CELLS // m**2)
         for start in range(0, len(draws), batch):
-            some = draws[start : start + batch]
-            sums = _Sums.zero(len(some), m)
-            for block in draws_given_score(self.responses, self.thresholds, draws=some, seed=seed):
+            draws_of_batch = draws[start : start + batch]
+            sums = _Sums.zeros(len(draws_of_batch), m)
+            for block in draws_given_score(self.responses, self.thresholds, draws=draws_of_batch, seed=seed):
                 self._add(sums, block.categories, block.persons, block.items)
-            yield self._correlated(sums, min_people)
+            yield self._correlations_from(sums, min_people)
 
     def _add(self, sums: _Sums, categories: NDArray[Any], persons: Ints, items: Ints) -> None:
         """Add the residuals of these people and items, data sets x people x items."""
         cells = np.ix_(persons, items)
-        seen, mean, sd = self.seen[cells], self.mean[cells], self.sd[cells]
+        seen = self.seen[cells]
+        mean = self.mean[cells]
+        sd = self.sd[cells]
         answered = seen.astype(np.float64)
         complete = bool(seen.all())
         first, second = np.ix_(items, items)
@@ -127,22 +129,23 @@ class ResidualTable:
             run = slice(start, start + step)
             e = categories[run] - mean  # 0 where there is no response: both are
             z = e / sd
-            turned = e.swapaxes(1, 2)
+            transposed = e.swapaxes(1, 2)
             if complete:  # everybody answered both items of every pair
-                total = e.sum(axis=1)[:, :, None]
-                square = np.einsum("dpi,dpi->di", e, e)[:, :, None]
+                sum_of_first = e.sum(axis=1)[:, :, None]
+                square_of_first = np.einsum("dpi,dpi->di", e, e)[:, :, None]
             else:
-                total = turned @ answered
-                square = (e * e).swapaxes(1, 2) @ answered
-            sums.e[run, first, second] += total
-            sums.square[run, first, second] += square
-            sums.product[run, first, second] += turned @ e
+                sum_of_first = transposed @ answered
+                square_of_first = (e * e).swapaxes(1, 2) @ answered
+            sums.e[run, first, second] += sum_of_first
+            sums.square[run, first, second] += square_of_first
+            sums.product[run, first, second] += transposed @ e
             sums.z[run, items] += z.sum(axis=1)
             sums.z_product[run, first, second] += z.swapaxes(1, 2) @ z
 
-    def _correlated(self, sums: _Sums, min_people: int) -> Correlations:
+    def _correlations_from(self, sums: _Sums, min_people: int) -> Correlations:
         n = self.n_both
-        other, other_square = sums.e.swapaxes(1, 2), sums.square.swapaxes(1, 2)
+        other = sums.e.swapaxes(1, 2)
+        other_square = sums.square.swapaxes(1, 2)
         spread = (n * sums.square - sums.e**2) * (n * other_square - other**2)
         known = (n >= min_people) & (spread > TINY * (n * sums.square) * (n * other_square))
         q3 = np.full(spread.shape, np.nan)
@@ -150,8 +153,8 @@ class ResidualTable:
         # People without a response to an item have a residual of 0 there, and count.
         z = sums.z / len(self.seen)
         covariance = sums.z_product / len(self.seen) - z[:, :, None] * z[:, None, :]
-        scale = np.sqrt(np.maximum(np.einsum("dii->di", covariance), 0))
-        scale = scale[:, :, None] * scale[:, None, :]
+        sd = np.sqrt(np.maximum(np.einsum("dii->di", covariance), 0))
+        scale = sd[:, :, None] * sd[:, None, :]
         standardized = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
         diagonal = np.arange(len(n))
         standardized[:, diagonal, diagonal] = 1.0

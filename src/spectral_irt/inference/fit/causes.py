@@ -17,7 +17,7 @@ import numpy as np
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.dimensions.dimensionality import SLOPES_MEAN
+from spectral_irt.inference.dimensions.findings import SLOPES_MEAN
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.persons.residuals import CERTAIN
 from spectral_irt.tables import Columns

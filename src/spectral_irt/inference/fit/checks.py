@@ -16,7 +16,8 @@ import numpy as np
 
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.dimensions.dimensionality import Dimensionality, only_above
+from spectral_irt.inference.dimensions.dimensionality import Dimensionality
+from spectral_irt.inference.dimensions.findings import only_above
 from spectral_irt.inference.fit.item_fit import LEVEL, MATERIAL
 from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.score_test import RaoTest, size_in_words

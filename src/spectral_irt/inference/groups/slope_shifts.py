@@ -27,7 +27,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, fit_group
-from spectral_irt.inference.items.slopes import CELLS, SlopeModel, slope_model
+from spectral_irt.inference.items.slope_model import CELLS, SlopeModel, slope_model
 
 DRAWS = 5  # of the responses of everybody, whose scatter says how far off their mean may be
 COPIES = 4  # of each person in a draw, at most: so that no item is extreme in it, and small samples have no bias

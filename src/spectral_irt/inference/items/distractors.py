@@ -1,7 +1,7 @@
 """Multiple choice: who chose which option. A distractor that attracts abler people than the key is a wrong key's mark.
 
-How able somebody is, is told by the other items (PROX), so that choosing what the key says does not make anybody look
-abler. An option is suspected of being the right one when
+How able somebody is, is told by the other items (`rest_ability.py`), so that choosing what the key says does not make
+anybody look abler. An option is suspected of being the right one when
 
 - those who chose it are abler than everybody else who answered the item (adjusted for asking of every option of every
   item, Bonferroni), which a plausible distractor of a hard item may be too; and
@@ -10,13 +10,15 @@ abler. An option is suspected of being the right one when
 beyond chance by Welch's test, at 1% and 5%. Where the key is right the first hardly ever holds, and where it does the
 second is against the facts; with two right answers the second does not hold. Where hardly anybody (fewer than five)
 chose the key, the first is enough.
+
+`Analysis.distractors` shows the table, `review.py` goes on from it, and `plots/distractors.py` draws `option_curves`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +26,22 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.answer_key import KEY, OTHER
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.data.scoring import BLANK, RawAnswers
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import stratum_of_cells, wilson_interval
-from spectral_irt.inference.items.classical import FEWEST, ItemAnalysis, rest_of, rises, runs
+from spectral_irt.inference.items.classical import ItemAnalysis
+from spectral_irt.inference.items.rest_ability import FEWEST, AbilitySums, p_rising, person_runs, rest_scores
 from spectral_irt.inference.results import EACH, first_few
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
-MOST = 10_000_000  # items times options: some tens of bytes each
+MOST_CELLS = 10_000_000  # items times options: some tens of bytes each
 THAN_KEY = 0.05  # level of the comparison with the key: it is asked only of options that passed the first one
-SIZES = 8  # sums for every item and option
 STRATA = 6  # few enough that options have people in each, many enough to show where a curve turns
-GRID = 120  # cells of equal numbers of people, of which strata are made
+CELLS = 120  # of equal numbers of people, of which strata are made
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +51,49 @@ class Distractors:
     the key (a weaker condition), the codes of the options, and findings."""
 
     columns: Columns
-    suspect: NDArray[np.bool_]
-    above_key: NDArray[np.bool_]
+    suspect: Mask
+    above_key: Mask
     code: Ints
     findings: tuple[Finding, ...]
+
+
+class OptionSums(NamedTuple):
+    """Sums over the answers with each option, items x options: how many; those of people with an ability, and these;
+    those with a rest, and the share of the rest that is right; those with an ability by the rest, these abilities, and
+    their squares."""
+
+    n: Floats
+    with_ability: Floats
+    ability: Floats
+    with_rest: Floats
+    rest_share: Floats
+    measured: Floats
+    rest_ability: Floats
+    rest_ability_square: Floats
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...]) -> OptionSums:
+        return cls(*np.zeros((len(cls._fields), *shape)))
+
+    @property
+    def groups(self) -> AbilitySums:
+        """Those who chose each option, with their abilities by the other items."""
+        return AbilitySums(self.measured, self.rest_ability, self.rest_ability_square)
+
+
+class OptionRows(NamedTuple):
+    """Item, code and text of each row of the table."""
+
+    item: Ints
+    code: Ints
+    text: NDArray[Any]
+
+
+class Suspicion(NamedTuple):
+    """Items x options: which may be the right ones, and whose people measure higher than those of the key."""
+
+    suspect: Mask
+    above_key: Mask
 
 
 def require_options(responses: Responses) -> RawAnswers:
@@ -69,78 +110,97 @@ def distractors(calibration: Calibration, responses: Responses, ability: Floats,
     """Who chose which option of every item, from responses in the order of the calibration's items, read with a key;
     abilities, as reported, are for `mean_ability`."""
     raw = require_options(responses)
-    m, k = responses.n_items, len(raw.options)
-    if m * k > MOST:
+    n_options = len(raw.options)
+    if responses.n_items * n_options > MOST_CELLS:
         raise OptionError(
-            f"{m:,} items times {k:,} options are too many for a table; up to {MOST:,} are counted. Look at some of "
-            "the items with responses.take_items(...)."
+            f"{responses.n_items:,} items times {n_options:,} options are too many for a table; up to {MOST_CELLS:,} "
+            "are counted. Look at some of the items with responses.take_items(...)."
         )
-    sums = responses.sum(_sums, calibration.difficulty, responses.thresholds, k, persons=(ability,))
-    n, of_ability, known, with_a_rest, share, rest_n, rest, rest2 = sums.reshape(SIZES, m, k)
-    item, code, text = _rows(n, raw, responses.items)
+    kernel_arguments = (calibration.difficulty, responses.thresholds, n_options)
+    sums = OptionSums(*responses.sum(_option_sums, *kernel_arguments, persons=(ability,)))
+    rows = _option_rows(sums.n, raw, responses.items)
+    cells = (rows.item, rows.code)
     with np.errstate(divide="ignore", invalid="ignore"):
-        all_n, all_r, all_r2 = (each[:, None] for each in analysis.rest)
-        point = (all_n * share - with_a_rest * all_r) / (
-            np.sqrt(all_n * with_a_rest - with_a_rest**2) * np.sqrt(np.maximum(all_n * all_r2 - all_r**2, 0))
-        )
-        mean = rest / rest_n
-        variance = np.maximum(rest2 - rest_n * mean**2, 0) / (rest_n - 1)
+        mean = sums.rest_ability / sums.measured
+        variance = np.maximum(sums.rest_ability_square - sums.measured * mean**2, 0) / (sums.measured - 1)
         columns: Columns = {
-            "item": calibration.labels[item],
-            "option": text,
-            "key": code == KEY,
-            "n": n[item, code].astype(np.int64),
-            "share": (n / n.sum(axis=1, keepdims=True))[item, code],
-            "mean_ability": (of_ability / known)[item, code],
-            "rest_ability": mean[item, code],
-            "rest_ability_se": np.sqrt(variance / rest_n)[item, code],
-            "point_biserial": np.where(np.isfinite(point), point, np.nan)[item, code],
+            "item": calibration.labels[rows.item],
+            "option": rows.text,
+            "key": rows.code == KEY,
+            "n": sums.n[cells].astype(np.int64),
+            "share": (sums.n / sums.n.sum(axis=1, keepdims=True))[cells],
+            "mean_ability": (sums.ability / sums.with_ability)[cells],
+            "rest_ability": mean[cells],
+            "rest_ability_se": np.sqrt(variance / sums.measured)[cells],
+            "point_biserial": _point_biserial(sums, analysis)[cells],
         }
-    suspects, above_key = _suspects(np.array([rest_n, rest, rest2]))
-    suspect = suspects[item, code]
+    suspicion = _suspicion(sums.groups)
+    suspect = suspicion.suspect[cells]
     return Distractors(
         columns=columns,
         suspect=suspect,
-        above_key=above_key[item, code],
-        code=code,
-        findings=_findings(columns, suspect, item),
+        above_key=suspicion.above_key[cells],
+        code=rows.code,
+        findings=_findings(columns, suspect, rows.item),
     )
 
 
-def _sums(block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, k: int) -> Floats:
-    """Of every item and option: answers; abilities, and how many; answers with a rest, and their r; answers with a rest
-    ability, these, and their squares."""
-    size = len(difficulty) * k
-    total = np.zeros((SIZES, size))
+def _point_biserial(sums: OptionSums, analysis: ItemAnalysis) -> Floats:
+    """Correlation of choosing an option with the share r of the other answers that are right."""
+    n = analysis.rest_n[:, None]
+    r = analysis.rest[:, None]
+    r2 = analysis.rest_square[:, None]
+    covariance = n * sums.rest_share - sums.with_rest * r
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = covariance / (
+            np.sqrt(n * sums.with_rest - sums.with_rest**2) * np.sqrt(np.maximum(n * r2 - r**2, 0))
+        )
+    return np.where(np.isfinite(correlation), correlation, np.nan)
+
+
+def _option_sums(block: Block, ability: Floats, difficulty: Floats, layout: Thresholds, n_options: int) -> OptionSums:
+    shape = (len(difficulty), n_options)
+    total = OptionSums.zeros(shape)
     if block.options is None:
         return total
-    for persons, part, rest, known in runs(block, difficulty, difficulty, layout):
-        theta = np.repeat(ability[persons], part.counts)
+
+    def add(row: Floats, cell: Ints, values: Floats | None = None) -> None:
+        row += np.bincount(cell, weights=values, minlength=row.size).reshape(shape)
+
+    for run in person_runs(block, difficulty, difficulty, layout):
+        theta = np.repeat(ability[run.persons], run.block.counts)
         finite = np.isfinite(theta)
-        slot = _slots(part, k)
-        total[0] += np.bincount(slot, minlength=size)
-        total[1:3] += [np.bincount(slot[finite], weights=w, minlength=size) for w in (theta[finite], None)]
-        slot = _slots(rest.block, k)
-        total[3:5] += [np.bincount(slot, weights=w, minlength=size) for w in (None, rest.points / rest.most)]
-        slot, measure = _slots(known.block, k), known.ability(known.points)
-        total[5:] += [np.bincount(slot, weights=w, minlength=size) for w in (None, measure, measure**2)]
+        cell = _option_cells(run.block, n_options)
+        add(total.n, cell)
+        add(total.with_ability, cell[finite])
+        add(total.ability, cell[finite], theta[finite])
+        cell = _option_cells(run.rest.block, n_options)
+        add(total.with_rest, cell)
+        add(total.rest_share, cell, run.rest.share)
+        cell = _option_cells(run.measured.block, n_options)
+        rest_ability = run.measured.ability
+        add(total.measured, cell)
+        add(total.rest_ability, cell, rest_ability)
+        add(total.rest_ability_square, cell, rest_ability**2)
     return total
 
 
-def _slots(block: Block, k: int) -> Ints:
+def _option_cells(block: Block, n_options: int) -> Ints:
+    """Item and option of every answer as one number."""
     assert block.options is not None
-    return block.items.astype(np.int64) * k + block.options
+    return block.items.astype(np.int64) * n_options + block.options
 
 
-def _rows(n: Floats, raw: RawAnswers, items: NDArray[Any]) -> tuple[Ints, Ints, NDArray[Any]]:
-    """Items, codes and texts of the rows of the table: what was chosen, and the key; by texts, numbers by size."""
+def _option_rows(n: Floats, raw: RawAnswers, items: NDArray[Any]) -> OptionRows:
+    """What was chosen, and the key; by texts, numbers by size, blanks and texts that are no option last."""
     item, code = np.nonzero((n > 0) | (np.arange(n.shape[1]) == KEY))
-    text, right = np.array([*raw.options, None], dtype=object)[code], code == KEY
-    text[right] = [raw.key.get(label, "") for label in items[item[right]].tolist()]
+    text = np.array([*raw.options, None], dtype=object)[code]
+    is_key = code == KEY
+    text[is_key] = [raw.key.get(label, "") for label in items[item[is_key]].tolist()]
     place = positions(text.tolist(), sorted(set(text.tolist()), key=natural))
     last = (code == OTHER) * 2 + (code == BLANK)
     order = np.lexsort((place, last, item))
-    return item[order], code[order], text[order]
+    return OptionRows(item[order], code[order], text[order])
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -152,45 +212,57 @@ def natural(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.findall(r"\d+|\D+", text)]
 
 
-def _suspects(chose: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which options of which items may be the right ones, and whose people measure higher than those of the key; from
-    the people who chose each, the sum of their abilities by the other items and that of the squares."""
-    others, keyed = chose.sum(axis=2, keepdims=True) - chose, np.broadcast_to(chose[:, :, [KEY]], chose.shape)
-    than_others, than_key = (rises(*np.stack([those, chose], axis=-1)) for those in (others, keyed))
-    asked = np.isfinite(than_others)
-    asked[:, [BLANK, KEY]] = False
-    asked[:, OTHER:] = False
+def _suspicion(chose: AbilitySums) -> Suspicion:
+    others = AbilitySums(*(sums.sum(axis=1, keepdims=True) - sums for sums in chose))
+    chose_key = AbilitySums(*(np.broadcast_to(sums[:, [KEY]], sums.shape) for sums in chose))
+    than_others = _p_abler(chose, others)
+    than_key = _p_abler(chose, chose_key)
+    is_asked = np.isfinite(than_others)
+    is_asked[:, [BLANK, KEY]] = False
+    is_asked[:, OTHER:] = False
+    n_asked = max(int(is_asked.sum()), 1)
     with np.errstate(invalid="ignore"):
         above_key = than_key < THAN_KEY
-        than_key_too = above_key | ((keyed[0] < FEWEST) & (chose[0] >= FEWEST))
-        return asked & (than_others * max(int(asked.sum()), 1) < EACH) & than_key_too, above_key
+        hardly_anybody_chose_key = (chose_key.n < FEWEST) & (chose.n >= FEWEST)
+        above_others = than_others * n_asked < EACH
+    return Suspicion(is_asked & above_others & (above_key | hardly_anybody_chose_key), above_key)
 
 
-def _compared(columns: Columns, row: int, right: int) -> str:
+def _p_abler(people: AbilitySums, others: AbilitySums) -> Floats:
+    """One-sided p of "these people are abler than the others"."""
+    return p_rising(AbilitySums(*(np.stack(pair, axis=-1) for pair in zip(others, people, strict=True))))
+
+
+def _beside_the_key(columns: Columns, row: int, key_row: int) -> str:
     """Those who chose the option in this row beside those who chose the key."""
-    key, n, mean = columns["option"][right], columns["n"], columns["rest_ability"]
+    n = columns["n"]
+    mean = columns["rest_ability"]
+    key = columns["option"][key_row]
     who = f"the {n[row]:,} people who chose {columns['option'][row]!r}"
     higher = f"measure higher on the other items (mean {mean[row]:z.2f})"
-    if n[right] < FEWEST:
-        return f"the key is {key!r}, which {n[right] or 'nobody'} chose, and {who} {higher} than the others"
-    return f"the key is {key!r}, but {who} {higher} than the {n[right]:,} who chose {key!r} ({mean[right]:z.2f})"
+    if n[key_row] < FEWEST:
+        return f"the key is {key!r}, which {n[key_row] or 'nobody'} chose, and {who} {higher} than the others"
+    return f"the key is {key!r}, but {who} {higher} than the {n[key_row]:,} who chose {key!r} ({mean[key_row]:z.2f})"
 
 
-def _findings(columns: Columns, suspect: NDArray[np.bool_], item: Ints) -> tuple[Finding, ...]:
+def _findings(columns: Columns, suspect: Mask, item: Ints) -> tuple[Finding, ...]:
+    """A warning that names the items whose key is probably wrong, each with its first suspect option."""
     if not suspect.any():
         return ()
-    parts = []
-    labels: list[Any] = []
-    for row in np.flatnonzero(suspect).tolist():
-        label, right = columns["item"][row], int(np.flatnonzero((item == item[row]) & columns["key"])[0])
-        if label in labels:
-            continue
+    suspect_rows = np.flatnonzero(suspect)
+    _, first = np.unique(item[suspect_rows], return_index=True)
+    labels = []
+    comparisons = []
+    for row in suspect_rows[first].tolist():
+        key_row = int(np.flatnonzero((item == item[row]) & columns["key"])[0])
+        label = columns["item"][row]
         labels.append(label)
-        parts.append(f"{listed([label])}: {_compared(columns, row, right)}")
-    one = len(parts) == 1
-    what = "The key of 1 item is probably wrong" if one else f"The keys of {len(parts):,} items are probably wrong"
+        comparisons.append(f"{listed([label])}: {_beside_the_key(columns, row, key_row)}")
+    what = "The key of 1 item is probably wrong"
+    if len(labels) > 1:
+        what = f"The keys of {len(labels):,} items are probably wrong"
     remedy = "Check the key, correct it and calibrate again; `study.distractors()` has every option."
-    return (Finding("wrong_key", "warning", f"{what}. {first_few(parts, ' items')}.", remedy, tuple(labels)),)
+    return (Finding("wrong_key", "warning", f"{what}. {first_few(comparisons, ' items')}.", remedy, tuple(labels)),)
 
 
 def option_curves(
@@ -203,55 +275,63 @@ def option_curves(
     Wilson's, 95%. The abilities given only say where the people are, so that strata have about equal numbers of them.
     """
     raw = require_options(responses)
-    options, k = raw.options, len(raw.options)
-    known = np.sort(ability[np.isfinite(ability)])
-    edges = np.unique(np.quantile(known, np.arange(1, GRID) / GRID)) if len(known) else np.zeros(0)
-    place = np.full(len(difficulty), -1)
-    place[items] = np.arange(len(items))
-    sums = responses.sum(_grid_sums, difficulty, responses.thresholds, place, edges, k)
-    labels = responses.items[items].tolist()
-    return [
-        _curve(one, strata, label, np.array([options[0], raw.key.get(label, ""), *options[2:]], dtype=object))
-        for label, one in zip(labels, sums.transpose(1, 0, 2, 3), strict=True)
-    ]
+    finite = np.sort(ability[np.isfinite(ability)])
+    edges = np.unique(np.quantile(finite, np.arange(1, CELLS) / CELLS)) if len(finite) else np.zeros(0)
+    row_of_item = np.full(len(difficulty), -1)
+    row_of_item[items] = np.arange(len(items))
+    kernel_arguments = (difficulty, responses.thresholds, row_of_item, edges, len(raw.options))
+    sums = responses.sum(_cell_sums, *kernel_arguments)
+    curves = []
+    for label, sums_of_item in zip(responses.items[items].tolist(), sums.transpose(1, 0, 2, 3), strict=True):
+        texts = np.array([raw.options[0], raw.key.get(label, ""), *raw.options[2:]], dtype=object)
+        curves.append(_curve(sums_of_item, strata, label, texts))
+    return curves
 
 
-def _grid_sums(block: Block, difficulty: Floats, layout: Thresholds, place: Ints, edges: Floats, k: int) -> Floats:
-    """Of every wanted item, cell and option: people, and their abilities by the other items."""
-    cells, wanted = len(edges) + 1, int(place.max()) + 1
-    total = np.zeros((2, wanted * cells * k))
+def _cell_sums(
+    block: Block, difficulty: Floats, layout: Thresholds, row_of_item: Ints, edges: Floats, n_options: int
+) -> Floats:
+    """Of every item with a row, cell and option: people, and their abilities by the other items."""
+    n_cells = len(edges) + 1
+    n_rows = int(row_of_item.max()) + 1
+    sums = np.zeros((2, n_rows * n_cells * n_options))
     if block.options is not None:
-        rest = rest_of(answers_with_difficulty(block, difficulty), difficulty, layout)
-        chosen = np.flatnonzero(place[rest.item] >= 0)
-        measure, option = rest.ability(rest.points)[chosen], np.asarray(rest.block.options)[chosen]
-        slot = (place[rest.item[chosen]] * cells + np.searchsorted(edges, measure)) * k + option
-        total[0] += np.bincount(slot, minlength=total.shape[1])
-        total[1] += np.bincount(slot, weights=measure, minlength=total.shape[1])
-    return total.reshape(2, wanted, cells, k)
+        rest = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
+        chosen = np.flatnonzero(row_of_item[rest.item] >= 0)
+        rest_ability = rest.ability[chosen]
+        option = np.asarray(rest.block.options)[chosen]
+        cell = row_of_item[rest.item[chosen]] * n_cells + np.searchsorted(edges, rest_ability)
+        cell = cell * n_options + option
+        sums[0] += np.bincount(cell, minlength=sums.shape[1])
+        sums[1] += np.bincount(cell, weights=rest_ability, minlength=sums.shape[1])
+    return sums.reshape(2, n_rows, n_cells, n_options)
 
 
 def _curve(sums: Floats, strata: int, label: Any, texts: NDArray[Any]) -> Columns:
     """Neighboring cells of one item put together, and a row for each option that was chosen, and for the key."""
-    of_cell = stratum_of_cells(sums[0].sum(axis=1), strata)
-    joined = np.array([sums[:, of_cell == k].sum(axis=1) for k in range(strata)]).transpose(1, 0, 2)
-    counts, totals = joined[0], joined[1].sum(axis=1)
-    there = np.flatnonzero(counts.sum(axis=1) > 0)
-    codes = np.flatnonzero((counts.sum(axis=0) > 0) | (np.arange(sums.shape[2]) == KEY))
+    stratum_of_cell = stratum_of_cells(sums[0].sum(axis=1), strata)
+    # 2 x strata x options, and of abilities the sum over the options.
+    in_strata = np.array([sums[:, stratum_of_cell == k].sum(axis=1) for k in range(strata)]).transpose(1, 0, 2)
+    chose_in_strata = in_strata[0]
+    ability_sum = in_strata[1].sum(axis=1)
+    with_people = np.flatnonzero(chose_in_strata.sum(axis=1) > 0)
+    codes = np.flatnonzero((chose_in_strata.sum(axis=0) > 0) | (np.arange(sums.shape[2]) == KEY))
     codes = np.array(sorted(codes.tolist(), key=lambda code: (code in (BLANK, OTHER), natural(str(texts[code])))))
-    chose = counts[np.ix_(there, codes)].T.ravel()
-    people = np.tile(counts[there].sum(axis=1), len(codes))
+    chose = chose_in_strata[np.ix_(with_people, codes)].T.ravel()
+    people_in_strata = chose_in_strata[with_people].sum(axis=1)
+    people = np.tile(people_in_strata, len(codes))
     low, high = wilson_interval(chose, people)
     item = np.empty(len(chose), dtype=object)
     item[:] = [label] * len(chose)
     return {
         "item": item,
-        "option": np.repeat(texts[codes], len(there)),
-        "key": np.repeat(codes == KEY, len(there)),
-        "stratum": np.tile(np.arange(1, len(there) + 1), len(codes)),
+        "option": np.repeat(texts[codes], len(with_people)),
+        "key": np.repeat(codes == KEY, len(with_people)),
+        "stratum": np.tile(np.arange(1, len(with_people) + 1), len(codes)),
         "n": people.astype(np.int64),
         "chose": chose.astype(np.int64),
         "share": chose / people,
         "ci_low": low,
         "ci_high": high,
-        "ability": np.tile(totals[there] / counts[there].sum(axis=1), len(codes)),
+        "ability": np.tile(ability_sum[with_people] / people_in_strata, len(codes)),
     }

@@ -2,12 +2,14 @@
 
 Goodman and Kruskal's gamma between the answer to an item and the score on the others: of all pairs of people who differ
 in both, the share in which the one who got the item right also has the higher rest score, minus the share in which the
-other has. Where people saw different items, the rest measure is PROX, the closed-form ability on the other items.
+other has (Kreiner 2011). Where people saw different items, the rest measure is PROX, the closed-form ability on the
+other items. `Analysis.item_restscore` shows it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,8 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Thresholds
-from spectral_irt.inference.items.classical import rest_of
+from spectral_irt.data.block import Floats, Mask, Thresholds
+from spectral_irt.inference.items.rest_ability import rest_scores
 from spectral_irt.inference.results import two_sided
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import answers_with_difficulty
@@ -24,6 +26,37 @@ from spectral_irt.tables import Columns
 
 MOST_RESPONSES = 10_000_000  # all of an item's answers are needed at once, some 40 bytes each: beyond, a sample
 DIGITS = 9  # rest measures that agree to so many decimals are ties
+
+
+class RestMeasures(NamedTuple):
+    """Of every answer its item, whether it is right, P(right | score), and the measure that the person would have on
+    the other items with this score and the item right, and wrong: one point less, and the same."""
+
+    item: NDArray[np.int32]
+    right: Mask
+    p: Floats
+    if_right: Floats
+    if_wrong: Floats
+
+    def take(self, rows: NDArray[np.intp]) -> RestMeasures:
+        arrays: tuple[NDArray[Any], ...] = self
+        return RestMeasures(*(values[rows] for values in arrays))
+
+
+class Association(NamedTuple):
+    """Gamma of an item, what is expected of it given the scores, and the standard error of the difference."""
+
+    gamma: float
+    expected: float
+    se: float
+
+
+class Gamma(NamedTuple):
+    """Gamma of a table with two rows, right and wrong by level of the rest, and its derivatives by every cell."""
+
+    gamma: float
+    by_right: Floats
+    by_wrong: Floats
 
 
 def restscore_columns(calibration: Calibration, responses: Responses, seed: int = 0) -> Columns:
@@ -37,51 +70,75 @@ def restscore_columns(calibration: Calibration, responses: Responses, seed: int 
     if responses.n_responses > MOST_RESPONSES:
         share = MOST_RESPONSES / responses.n_responses
         responses, _ = responses.sample(int(share * responses.n_persons), generator(seed))
-    difficulty, m = calibration.difficulty, len(calibration.labels)
-    gamma, expected, se = (np.full(m, np.nan) for _ in range(3))
-    items, right, p, if_right, if_wrong = responses.gather(_positions, difficulty, responses.thresholds)
-    order = np.argsort(items, kind="stable")
-    limits = np.searchsorted(items[order], np.arange(m + 1))
-    for item in range(m):
-        rows = order[limits[item] : limits[item + 1]]
-        if len(rows) < 2:
-            continue
-        x = right[rows]
-        levels, where = np.unique(np.concatenate([if_right[rows], if_wrong[rows]]), return_inverse=True)
-        one, zero, size = where[: len(rows)], where[len(rows) :], len(levels)
-        gamma[item] = gamma_with_slopes(np.bincount(one[x], minlength=size), np.bincount(zero[~x], minlength=size))[0]
-        model = np.bincount(one, p[rows], minlength=size), np.bincount(zero, 1 - p[rows], minlength=size)
-        expected[item], by_one, by_zero = gamma_with_slopes(*model)
-        v, h = p[rows] * (1 - p[rows]), by_one[one] - by_zero[zero]
-        if v.sum() > 0:
-            se[item] = np.sqrt(max(v @ h**2 - (v @ h) ** 2 / v.sum(), 0))
+    answers = RestMeasures(*responses.gather(_rest_measures, calibration.difficulty, responses.thresholds))
+    order = np.argsort(answers.item, kind="stable")
+    limits = np.searchsorted(answers.item[order], np.arange(len(calibration.labels) + 1))
+    associations = [_association(answers.take(order[start:stop])) for start, stop in pairwise(limits)]
+    gamma, expected, se = np.array(associations).reshape(-1, 3).T
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (gamma - expected) / se
     z[~np.isfinite(z)] = np.nan
-    columns: Columns = {"item": calibration.labels, "n": np.diff(limits), "gamma": gamma, "gamma_expected": expected}
-    return columns | {"se": se, "z": z, "p": two_sided(z)}
+    return {
+        "item": calibration.labels,
+        "n": np.diff(limits),
+        "gamma": gamma,
+        "gamma_expected": expected,
+        "se": se,
+        "z": z,
+        "p": two_sided(z),
+    }
 
 
-def _positions(block: Block, difficulty: Floats, layout: Thresholds) -> tuple[NDArray[Any], ...]:
-    """Of every answer: its item, whether it is right, P(right | score), and the rest measure if right and if wrong."""
-    rest = rest_of(answers_with_difficulty(block, difficulty), difficulty, layout)
-    score = rest.points + rest.x
-    measures = [np.round(rest.ability(np.clip(score - less, 0, rest.most)), DIGITS) for less in (1, 0)]
-    return rest.item, rest.x > 0, conditional_probabilities(rest.block, difficulty), measures[0], measures[1]
+def _association(answers: RestMeasures) -> Association:
+    """Of the answers to one item; NaN where there is none."""
+    n = len(answers.p)
+    if n < 2:
+        return Association(np.nan, np.nan, np.nan)
+    p = answers.p
+    levels, level = np.unique(np.concatenate([answers.if_right, answers.if_wrong]), return_inverse=True)
+    size = len(levels)
+    if_right = level[:n]
+    if_wrong = level[n:]
+    n_right = np.bincount(if_right[answers.right], minlength=size)
+    n_wrong = np.bincount(if_wrong[~answers.right], minlength=size)
+    model = gamma_with_derivatives(
+        np.bincount(if_right, p, minlength=size), np.bincount(if_wrong, 1 - p, minlength=size)
+    )
+    v = p * (1 - p)
+    h = model.by_right[if_right] - model.by_wrong[if_wrong]
+    se = np.nan
+    if v.sum() > 0:
+        se = float(np.sqrt(max(v @ h**2 - (v @ h) ** 2 / v.sum(), 0)))
+    return Association(gamma_with_derivatives(n_right, n_wrong).gamma, model.gamma, se)
 
 
-def gamma_with_slopes(ones: NDArray[Any], zeros: NDArray[Any]) -> tuple[float, Floats, Floats]:
-    """Gamma of a table with two rows, and its derivatives by every cell: how many are right and wrong at each level.
+def _rest_measures(block: Block, difficulty: Floats, layout: Thresholds) -> RestMeasures:
+    rest = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
+    score = rest.score + rest.x
+    return RestMeasures(
+        item=rest.item,
+        right=rest.x > 0,
+        p=conditional_probabilities(rest.block, difficulty),
+        if_right=np.round(rest.ability_at(np.clip(score - 1, 0, rest.max_score)), DIGITS),
+        if_wrong=np.round(rest.ability_at(np.clip(score, 0, rest.max_score)), DIGITS),
+    )
 
-    >>> gamma_with_slopes(np.array([0.0, 1.0, 3.0]), np.array([3.0, 1.0, 0.0]))[0]
+
+def gamma_with_derivatives(right: NDArray[np.number], wrong: NDArray[np.number]) -> Gamma:
+    """From how many are right and wrong at each level, rising.
+
+    >>> gamma_with_derivatives(np.array([0.0, 1.0, 3.0]), np.array([3.0, 1.0, 0.0])).gamma
     1.0
     """
-    zeros_below, ones_below = np.cumsum(zeros) - zeros, np.cumsum(ones) - ones
-    zeros_above, ones_above = zeros.sum() - zeros_below - zeros, ones.sum() - ones_below - ones
-    agree, differ = float(ones @ zeros_below), float(ones @ zeros_above)
+    wrong_below = np.cumsum(wrong) - wrong
+    right_below = np.cumsum(right) - right
+    wrong_above = wrong.sum() - wrong_below - wrong
+    right_above = right.sum() - right_below - right
+    agree = float(right @ wrong_below)
+    differ = float(right @ wrong_above)
     pairs = agree + differ
     if pairs <= 0:
-        return np.nan, np.zeros(len(ones)), np.zeros(len(ones))
-    by_one = 2 * (differ * zeros_below - agree * zeros_above) / pairs**2
-    by_zero = 2 * (differ * ones_above - agree * ones_below) / pairs**2
-    return (agree - differ) / pairs, by_one, by_zero
+        return Gamma(np.nan, np.zeros(len(right)), np.zeros(len(right)))
+    by_right = 2 * (differ * wrong_below - agree * wrong_above) / pairs**2
+    by_wrong = 2 * (differ * right_above - agree * right_below) / pairs**2
+    return Gamma((agree - differ) / pairs, by_right, by_wrong)
