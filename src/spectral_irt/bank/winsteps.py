@@ -61,7 +61,7 @@ def winsteps_anchors(path: Path) -> WinstepsAnchors | None:
         return of_control_file(path, lines)
     heads = next((k for k, line in enumerate(lines) if _is_head(line)), None)
     if heads is not None:
-        return WinstepsAnchors(rows_of_ifile(lines, heads))
+        return WinstepsAnchors(rows_of_ifile(path, lines, heads))
     plain = without_remarks(lines)
     if not plain or _entry_and_measure(plain[0].text) is None:
         return None
@@ -90,19 +90,28 @@ def _is_head(line: str) -> bool:
     return [word.upper() for word in words[:2]] == ["ENTRY", "MEASURE"]
 
 
-def rows_of_ifile(lines: Sequence[str], heads: int) -> list[AnchorRow]:
-    """The items of an IFILE= whose line of heads is this one."""
+def rows_of_ifile(path: Path, lines: Sequence[str], heads: int) -> list[AnchorRow]:
+    """The items of an IFILE= whose line of heads is this one; entry numbers are their labels where none has a name."""
     separator = next((sign for sign in ("\t", ",") if sign in lines[heads]), None)
-    rows = []
+    cells_of_lines: dict[int, dict[str, str]] = {}
     for number, line in enumerate(lines[heads + 1 :], heads + 2):
         if line.startswith(";") or not line.strip():
             continue
         cells = _separated(lines[heads], line, separator) if separator else _in_columns(lines[heads], line)
-        if cells.get("STATUS", "1") not in PROPER:
-            continue
-        label = cells.get("NAME", "").strip() or cells["ENTRY"]
-        se = next((cells[name] for name in ERRORS if name in cells), "")
-        rows.append(AnchorRow(number, label, cells["MEASURE"], se=se))
+        if cells.get("STATUS", "1") in PROPER:
+            cells_of_lines[number] = cells
+    have_names = any(cells.get("NAME", "").strip() for cells in cells_of_lines.values())
+    rows = []
+    for number, cells in cells_of_lines.items():
+        name = cells.get("NAME", "").strip()
+        # A line that was cut: its last number may be cut as well, and its entry number is no label beside names.
+        if "MEASURE" not in cells or (have_names and not name):
+            raise ReadError(
+                f"{str(path)!r}, line {number:,}: ends before {'the name' if have_names else 'the measure'} of the "
+                "item. Was the file cut, or copied in part? Have Winsteps write it again."
+            )
+        se = next((cells[column] for column in ERRORS if column in cells), "")
+        rows.append(AnchorRow(number, name or cells["ENTRY"], cells["MEASURE"], se=se))
     return rows
 
 

@@ -69,6 +69,29 @@ def test_an_ifile_as_winsteps_writes_it(tmp_path):
     assert fit.anchored_.tolist() == [True, False, False, True, True]
 
 
+@pytest.mark.parametrize("style", ["fixed", "tab", "csv"])
+def test_a_line_of_an_ifile_that_was_cut_is_refused_wherever_that_is(tmp_path, style):
+    """Without its name an item would be taken by its entry number, which is no label of this file."""
+    *whole, last = IFILE.splitlines()
+    ends = range(6, last.index("M004"))
+    if style != "fixed":
+        sign = {"tab": "\t", "csv": ","}[style]
+        whole = [sign.join(line.split(None, 21)) for line in whole if not line.startswith("; ")]
+        last = sign.join(last.split())
+        ends = range(1, last.index("M004"))
+    for end in ends:
+        path = written(tmp_path, "\n".join([*whole, last[:end]]) + "\n")
+        with pytest.raises(ReadError, match=f"line {len(whole) + 1}: ends before the name"):
+            as_anchors(path)
+
+
+def test_an_ifile_without_names_has_entry_numbers(tmp_path):
+    without = [
+        line.replace("NAME", "") if line[0] == ";" else line[: line.index(" R . ") + 4] for line in IFILE.splitlines()
+    ]
+    assert values(as_anchors(written(tmp_path, "\n".join(without)))) == {"1": -0.85, "2": 1.93, "4": 0.27}
+
+
 @pytest.mark.parametrize(("style", "name"), [("fixed", "i.txt"), ("csv", "i.csv"), ("tab", "i.tsv")])
 @pytest.mark.parametrize("with_fit", [False, True])
 def test_our_own_ifile(tmp_path, style, name, with_fit):
