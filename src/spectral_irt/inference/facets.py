@@ -116,19 +116,21 @@ def level_verdict(fit: Columns) -> NDArray[Any]:
     """Which levels misfit: "underfit" or "overfit" by the conditional infit, as of items; "central" or "extreme
     ratings" by the slope (Holm); at 5% for both tests of all levels, and only where it is large enough to matter.
 
-    Ratings at random are flat as well, so that underfit comes first. Slopes are compared with their median: where some
-    raters are flat, all others are steeper than the average, which is the model's 1.
+    Ratings at random are flat as well, so that underfit comes first. Slopes are tested against the model's 1, which is
+    their average; how large they are goes by their median: where some raters are flat, all others are steeper than the
+    average. The median has an error of its own, so that a test against it would name raters too often.
     """
     z = fit["infit_conditional_z"]
     misfit = verdict(two_sided(z), z, fit["infit_conditional"], OF_EACH_TEST)["misfit"]
     known = np.isfinite(fit["discrimination"])
     if not known.any():
         return misfit
-    slope = fit["discrimination"] / max(float(np.median(fit["discrimination"][known])), FLAT)
-    certain = adjusted(two_sided((slope - 1) / fit["discrimination_se"]), "holm") < OF_EACH_TEST
+    slope_z = (fit["discrimination"] - 1) / fit["discrimination_se"]
+    certain = adjusted(two_sided(slope_z), "holm") < OF_EACH_TEST
     certain &= misfit != "underfit"
-    misfit[certain & (slope < FLAT)] = CENTRAL
-    misfit[certain & (slope > STEEP)] = SHARP
+    beside_median = fit["discrimination"] / max(float(np.median(fit["discrimination"][known])), FLAT)
+    misfit[certain & (slope_z < 0) & (beside_median < FLAT)] = CENTRAL
+    misfit[certain & (slope_z > 0) & (beside_median > STEEP)] = SHARP
     return misfit
 
 

@@ -219,21 +219,43 @@ def test_an_erratic_and_a_central_rater_are_named_and_their_status_says_so():
     assert table["discrimination"][1] < 0.8
 
 
-def test_flat_and_steep_raters_are_named_from_a_fifth_and_a_quarter_on_where_that_is_certain():
-    """Slopes count beside their median, 1 here, and as misfit where two tails of the normal (Holm) are below 2.5%."""
-    slope = np.array([0.75, 0.85, 1.0, 1.0, 1.0, 1.2, 1.3, 0.75])
-    fit = {
-        "infit_conditional": np.ones(8),
-        "infit_conditional_z": np.zeros(8),
-        "discrimination": slope,
-        "discrimination_se": np.append(np.full(7, 0.04), 0.12),  # the last is about two standard errors from 1
+def slopes_alone(slope, se):
+    """Raters of whom nothing is odd but their slopes, the average of which is 1."""
+    n = len(slope)
+    return {
+        "infit_conditional": np.ones(n),
+        "infit_conditional_z": np.zeros(n),
+        "discrimination": np.asarray(slope),
+        "discrimination_se": np.broadcast_to(se, n),
     }
-    assert level_verdict(fit).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
-    fit["discrimination"] = 1.3 * slope  # all of them steeper than the model's 1
+
+
+def test_flat_and_steep_raters_are_named_from_a_fifth_and_a_quarter_on_where_that_is_certain():
+    """Slopes are misfit where they are so far from their median, 1 here, and both tails of the normal are below 2.5%
+    (Holm)."""
+    slope = np.array([0.75, 0.85, 1.0, 1.0, 1.0, 1.2, 1.3, 0.75])
+    fit = slopes_alone(slope, np.append(np.full(7, 0.04), 0.12))  # the last is about two standard errors from 1
     assert level_verdict(fit).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
     fit["infit_conditional"] = np.where(slope == 0.75, 1.4, 1.0)
     fit["infit_conditional_z"] = np.where(slope == 0.75, 6.0, 0.0)
     assert level_verdict(fit)[0] == "underfit"  # ratings at random are flat as well
+
+
+def test_raters_who_are_steeper_than_the_average_because_others_are_flat_are_not_named():
+    slope = np.array([0.4, 0.4, 0.4, 1.36, 1.36, 1.36, 1.36, 1.36])
+    assert level_verdict(slopes_alone(slope, 0.04)).tolist() == ["central"] * 3 + [""] * 5
+
+
+@pytest.mark.parametrize("n_raters", [5, 10, 30])
+def test_slopes_name_a_rater_in_one_of_forty_clean_data_sets(n_raters):
+    """Slopes differ from their average, 1, by normal errors of known variance. The error of their median is in no
+    standard error: a test against it names somebody in 6 to 10 of a hundred."""
+    rng = np.random.default_rng(n_raters)
+    deviation = rng.normal(0, 0.3, (2000, n_raters))
+    deviation -= deviation.mean(axis=1, keepdims=True)
+    se = 0.3 * np.sqrt(1 - 1 / n_raters)
+    named = [bool((level_verdict(slopes_alone(1 + one, se)) != "").any()) for one in deviation]
+    assert np.mean(named) == pytest.approx(0.025, abs=0.0105)  # three standard errors
 
 
 def test_ratings_in_subsets_are_not_pooled():
