@@ -1,5 +1,6 @@
 """Standard errors of slopes: against derivatives by finite differences of likelihoods written as loops."""
 
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -153,9 +154,43 @@ def test_how_much_steeper_than_the_others_is_the_score_at_the_slope_in_common():
     np.testing.assert_allclose(found.z, z, rtol=2e-3, atol=1e-3)
     assert found.df == 5
     assert found.chi2 == pytest.approx(np.sum(z**2), rel=5e-3)
-    # A multiple of chi-square with the mean 5, and the variance of six squares of normal numbers.
-    assert found.p == pytest.approx(stats.gamma.sf(found.chi2, a=5**2 / 12, scale=12 / 5), rel=1e-6)
+    assert found.p == pytest.approx(stats.chi2.sf(found.chi2, 5), rel=1e-6)  # one of six is the slope in common
     assert found.spread == pytest.approx(np.sqrt(np.var(found.slope, ddof=1) - np.mean(found.se**2)))
+
+
+def test_of_few_people_the_sum_of_squares_has_the_variance_of_all_answers_with_the_same_numbers_right():
+    """Three items, seven people: every way to have as many right; scores less what the slope in common takes off."""
+    theta = np.array([-2.0, -1.1, -0.4, 0.1, 0.7, 1.5, 2.3])
+    table = np.array([[0, 0, 1, 0, 1, 1, 1], [1, 0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 0, 0, 1]], dtype=float).T
+    apart = theta - theta.mean()
+
+    def ways(item, slope):
+        """The score of each way, and how likely it is."""
+        size = int(table[:, item].sum())
+        scores = np.array([apart[list(who)].sum() for who in combinations(range(7), size)])
+        p = np.exp(slope * scores)
+        p /= p.sum()
+        return scores - p @ scores, p, table[:, item] @ apart - p @ scores
+
+    low, high = 0.01, 5.0
+    for _ in range(60):
+        common = (low + high) / 2
+        total = sum(ways(item, common)[2] for item in range(3))
+        low, high = (common, high) if total > 0 else (low, common)
+    scores, p, observed = zip(*(ways(item, common) for item in range(3)), strict=True)
+    variance = np.array([b @ a**2 for a, b in zip(scores, p, strict=True)])
+    u = np.sqrt(variance / variance.sum())
+    M = np.eye(3) - np.outer(u, u)
+    y = np.stack(np.meshgrid(*(a / np.sqrt(v) for a, v in zip(scores, variance, strict=True)), indexing="ij"), axis=-1)
+    chance = p[0][:, None, None] * p[1][:, None] * p[2]
+    form = np.einsum("...i,ij,...j->...", y, M, y)
+    assert np.sum(chance * form) == pytest.approx(2.0)
+    expected = np.sum(chance * form**2) - 4.0
+    found = slopes(Responses.from_wide(table), theta)
+    np.testing.assert_allclose(found.z, np.array(observed) / np.sqrt(variance), atol=1e-4)
+    shape = 4 / expected
+    assert found.p == pytest.approx(stats.gamma.sf(found.chi2, a=2 * shape / 2, scale=2 / shape), rel=1e-3)
+    assert abs(expected - 4.0) > 0.2  # not that of normal scores
 
 
 def test_slopes_below_zero_by_the_correlation_of_answers_and_ability():

@@ -105,6 +105,19 @@ class Score(NamedTuple):
         z = np.full(len(self.score), np.nan)
         return np.divide(self.score, np.sqrt(self.variance), out=z, where=self.variance > NO_VARIANCE)
 
+    @property
+    def variance_of_sum(self) -> float:
+        """The variance of the sum of z^2 over m items, at the slope in common, where scores add up to zero.
+
+        With w_i = v_i / sum v of the variances v, the z are (I - u u') times independent ones, u_i^2 = w_i, so that the
+        sum of their squares has the mean m - 1 and the variance 2 (m - 1) + sum (1 - w_i)^2 k_i, k_i the fourth
+        cumulant of an independent z, 0 where it is normal.
+        """
+        known = self.variance > NO_VARIANCE
+        variance = self.variance[known]
+        free = 1 - variance / max(float(variance.sum()), NO_VARIANCE)
+        return float(2 * free.sum() + free**2 @ (self.z2_variance[known] - 2))
+
 
 class Regression(NamedTuple):
     """Of each item."""
@@ -120,13 +133,14 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
     n = answers.n.sum(axis=1)
     n_right = answers.right.sum(axis=1)
     usable = ((answers.n > 0).sum(axis=1) >= FEWEST_GROUPS) & (n_right > 0) & (n_right < n)
-    slope, se, intercept, z, z2_variance = np.full((5, responses.n_items), np.nan)
+    slope, se, intercept, z = np.full((4, responses.n_items), np.nan)
     negative = np.zeros(responses.n_items, dtype=bool)
+    variance_of_sum = 0.0
     if usable.any():
         of_usable = answers.take(usable)
         score = score_at_common_slope(of_usable)
         z[usable] = score.z
-        z2_variance[usable] = score.z2_variance
+        variance_of_sum = score.variance_of_sum
         slope[usable], se[usable], intercept[usable] = _regressions(of_usable)
         p_negative = scipy.special.ndtr(_z_of_zero_slope(of_usable))
         negative[usable] = (adjusted(p_negative, "bh") < LEVEL) & (slope[usable] < 0)
@@ -136,8 +150,8 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
     if df > 1:
         spread = float(np.sqrt(max(np.var(slope[usable], ddof=1) - np.mean(se[usable] ** 2), 0.0)))
     p = np.nan
-    if df:  # a multiple of chi-square with the mean df, and the variance of this sum
-        shape = 2 * df / float(np.sum(z2_variance[np.isfinite(z)]))
+    if df and variance_of_sum > 0:  # a multiple of chi-square with the mean df, and the variance of this sum
+        shape = 2 * df / variance_of_sum
         p = float(chi2_tail(chi2 * shape, df * shape))
     return Slopes(slope=slope, se=se, intercept=intercept, z=z, negative=negative, chi2=chi2, df=df, p=p, spread=spread)
 
