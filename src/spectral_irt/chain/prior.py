@@ -180,9 +180,10 @@ def plan_prior(
     return enough_is_known(information, noun)
 
 
-def enough_is_known(information: Floats, noun: str = "item") -> Regularization:
-    """No prior, for the answers tell enough."""
-    reason = f"all {noun}s are connected and known well enough"
+def enough_is_known(information: Floats, noun: str = "item", several_parts: bool = False) -> Regularization:
+    """No prior, for the answers tell enough: of all together, or of each of several parts that nothing links."""
+    connected = "connected within their group" if several_parts else "connected"
+    reason = f"all {noun}s are {connected} and known well enough"
     return Regularization("none", f"{reason}; the least information is {information.min():.0f}")
 
 

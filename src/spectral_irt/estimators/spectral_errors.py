@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.chain.prior import precision_of
 from spectral_irt.conditional.errors import Matrices, centered_covariance, standard_errors
 from spectral_irt.conditional.exact_likelihood import information_at
 from spectral_irt.conditional.likelihood import Likelihood
@@ -120,6 +121,10 @@ def expected_meat(likelihood: Likelihood, beta: Floats, information: Floats) -> 
 def unknown_levels(solution: Solution, equal_means: bool) -> tuple[Ints, Floats]:
     """The part of each item, and the variance of the level of that part against the scale."""
     alpha = solution.regularization.alpha
+    if equal_means and not solution.regularization.fixed:
+        # How far all items spread, where a prior knows those that it acts on.
+        point = solution.optimum.point
+        alpha = precision_of(point.layout.mean(solution.optimum.beta), point.own.sum(axis=(1, 2)))
     if solution.plan.anchored is None:
         return solution.parts, between_parts(solution.parts, alpha, equal_means)
     part = solution.optimum.floating[solution.optimum.point.layout.first] + 1  # 0: tied to the anchors

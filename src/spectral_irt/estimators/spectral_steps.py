@@ -9,6 +9,7 @@ thresholds are fixed throughout (`anchored`). The spectral estimators call it, a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from spectral_irt.conditional.likelihood import QUICK_ANSWERS, Likelihood
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask, examine
 from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.errors import OptionError, unknown_option
@@ -125,8 +126,9 @@ def spectral_fit(
     optimum = problem.solve(chain.thresholds, tell=tell)
     without_prior = None
     if optimum.prior:
-        without_prior = thresholds_without_prior(optimum, likelihood, rest, plan.tied)
-        has_no_link = parts[rest.thresholds.item] > 0
+        part = parts[rest.thresholds.item]
+        without_prior = thresholds_without_prior(optimum, likelihood, rest, plan.tied_within_parts, part)
+        has_no_link = (part > 0) & ~plan.tied_within_parts
         regularized = describe_prior(regularized, optimum, rest, without_prior, has_no_link)
     solution = Solution(plan, chain, likelihood, optimum, parts, regularized)
     errors = errors_of(solution, se=se, seed=seed, tell=tell)
@@ -175,12 +177,55 @@ class FitPlan:
         """The thresholds that take part and are anchored; None without anchors."""
         return None if self.anchored is None else self.anchored.fixed[self.included_thresholds]
 
+    @cached_property
+    def parts(self) -> Ints:
+        """The part of each item: people link items of one part, and 0 is the one of the items that give the scale."""
+        on_scale = self.responses.thresholds.sum(self._tied_or_fixed.astype(float)) > 0
+        if self.regularization.kind == "none" or on_scale.all():
+            return np.zeros(self.responses.n_items, dtype=np.int64)
+        return _parts_from_the_scale(linked_items(self.responses)[0], on_scale)
+
+    @cached_property
+    def tied_within_parts(self) -> Mask:
+        """Which thresholds the answers tie to the scale, or, in a part that nothing links with it, to each other."""
+        component = self.design.component[self.included_thresholds]
+        return tied_within(self.parts, component, self._tied_or_fixed, self.responses.thresholds)
+
+    @property
+    def _tied_or_fixed(self) -> Mask:
+        return self.tied if self.fixed is None else self.tied | self.fixed
+
     def shared_sets(self) -> SharedSets | None:
         """What people on shared sets of items told, where it is all that a fit needs."""
         few_items = self.responses.n_items <= QUICK_ITEMS
         if self.anchored is None and self.regularization.kind == "none" and few_items:
             return self.responses.shared
         return None
+
+
+def _parts_from_the_scale(parts: Ints, on_scale: Mask) -> Ints:
+    """The parts renumbered: 0 is the one of the items that give the scale, the others keep their order."""
+    first = int(np.bincount(parts[on_scale]).argmax())
+    return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
+
+
+def tied_within(parts: Ints, component: Ints, tied: Mask, layout: Thresholds) -> Mask:
+    """Which thresholds are tied to the scale, or belong to the largest connected component, of two items or more, of
+    their part. A part of 300 people is no less known for having no link, and no prior is to draw its items together."""
+    part = parts[layout.item]
+    apart = (part > 0) & ~tied & (component >= 0)
+    if not apart.any():
+        return tied
+    places = np.flatnonzero(apart)
+    n_components = int(component.max()) + 1
+    component_of_part = part[places] * n_components + component[places]
+    with_items = np.unique(np.stack([component_of_part, layout.item[places]]), axis=1)
+    candidates, n_items = np.unique(with_items[0], return_counts=True)
+    by_size = np.argsort(n_items, kind="stable")  # of each part the last is the largest
+    candidates = candidates[by_size]
+    core = np.full(int(part.max()) + 1, -1, dtype=np.int64)
+    core[candidates // n_components] = np.where(n_items[by_size] > 1, candidates % n_components, -1)
+    return tied | (apart & (component == core[part]))
 
 
 def fit_plan(design: Design, regularization: str | float, anchored: Anchored | None) -> FitPlan:
@@ -269,7 +314,7 @@ def _let_out(plan: FitPlan, rounds: Rounds) -> LetOut:
     alpha = rounds.plan.alpha
     # Flow out of an item; what flows in is more by the prior's pull, and the information is between the two.
     information = np.maximum(rounds.information() + alpha * beta / 2, 0.0)
-    fade = fading(plan.information, plan.tied, alpha)
+    fade = fading(plan.information, plan.tied_within_parts, alpha)
     precision = precision_of_some(beta, information, alpha, fade)
     faded = fade * precision
     total = information + faded
@@ -291,40 +336,32 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
     rest = plan.responses
     layout = rest.thresholds
     regularization = plan.regularization
-    parts = np.zeros(rest.n_items, dtype=np.int64)
+    parts = plan.parts
     if regularization.kind == "none":
         return PlannedPrior(None, parts, regularization)
     fixed = np.zeros(layout.n_entries, dtype=bool) if plan.fixed is None else plan.fixed
-    tied = plan.tied | fixed
+    tied = plan.tied_within_parts
     location_fade = np.ones(rest.n_items)
     offset_fade = np.zeros(0) if layout.binary else np.ones(layout.n_entries)
     if regularization.estimated and layout.binary:
         location_fade = fading(plan.information, tied, chain.chain_precision)
     elif regularization.estimated:
         location_fade, offset_fade = fading_of_both(layout, plan.information, tied, chain.thresholds)
-    on_scale = layout.sum(tied.astype(float)) > 0
     held = layout.sum((~fixed).astype(float)) == 0
     location_prior = None
-    if location_fade[~held].any() or not on_scale.all():
-        neighbors = Neighbors(rest)
-        if not on_scale.all():
-            parts = _parts_from_the_scale(linked_items(rest)[0], on_scale)
-        location_prior = LocationPrior(neighbors, chain.precision, location_fade)
+    if location_fade[~held].any():
+        location_prior = LocationPrior(Neighbors(rest), chain.precision, location_fade)
     if location_prior is None and not offset_fade[~fixed[: len(offset_fade)]].any():
         noun = "item" if layout.binary else "threshold"
-        return PlannedPrior(None, parts, enough_is_known(plan.information, noun))
+        return PlannedPrior(None, parts, enough_is_known(plan.information, noun, several_parts=bool(parts.any())))
     offset_precision = 0.0 if layout.binary else chain.precision
     prior = Prior(layout, location_prior, offset_precision, offset_fade, regularization.estimated)
     return PlannedPrior(prior, parts, regularization)
 
 
-def _parts_from_the_scale(parts: Ints, on_scale: Mask) -> Ints:
-    """The parts renumbered: 0 is the one of the items that give the scale, the others keep their order."""
-    first = int(np.bincount(parts[on_scale]).argmax())
-    return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
-
-
-def thresholds_without_prior(optimum: PenalizedPoint, likelihood: Likelihood, rest: Responses, tied: Mask) -> Floats:
+def thresholds_without_prior(
+    optimum: PenalizedPoint, likelihood: Likelihood, rest: Responses, tied: Mask, part: Ints
+) -> Floats:
     """Conditional maximum likelihood itself, of the thresholds that have it; NaN for the others.
 
     Of a test of ordinary size by Newton's steps from the estimate, those without a finite value held where the prior
@@ -337,11 +374,14 @@ def thresholds_without_prior(optimum: PenalizedPoint, likelihood: Likelihood, re
     held = ~has_estimate | anchored
     if rest.n_items <= FEW_ITEMS and rest.n_responses <= FEW_RESPONSES:
         # Those held are a part of their own, so that their values do not give the level of the others.
-        parts = np.where(has_estimate | anchored, 0, 1)
+        parts = np.where(has_estimate | anchored, part, part.max() + 1)
         problem = Newton(likelihood, fixed=held if held.any() else None, parts=parts)
         without_prior = problem.solve(beta).beta
-        if not anchored.any():  # on the level of the estimate, which other thresholds share in
-            without_prior = without_prior + np.mean((beta - without_prior)[has_estimate])
+        # On the level of the estimate, which other thresholds share in; anchors give it where there are any.
+        moved = np.bincount(part, (beta - without_prior) * has_estimate)
+        n_own = np.bincount(part, has_estimate)
+        is_free = (n_own > 0) & (np.bincount(part, anchored) == 0)
+        without_prior = without_prior + np.divide(moved, n_own, out=np.zeros(len(n_own)), where=is_free)[part]
     else:
         layout = rest.thresholds
         answers = np.nan_to_num(rest.category_counts)

@@ -5,6 +5,7 @@ import pytest
 
 from gold import SETS, said, table
 from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
+from spectral_irt.chain.prior import precision_of
 from spectral_irt.errors import DesignError, DisconnectedDesignError, NotFittedError, OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch
 from split import in_blocks
@@ -116,9 +117,10 @@ def test_islands_are_not_tied_silently_but_by_assumption(estimator):
     np.testing.assert_allclose(apart.difficulty_, tied.difficulty_)
     assert "assumed to be equally hard" in next(f.sentence for f in tied.findings_ if f.code == "disconnected")
     assert np.isfinite(tied.se_).all()
-    if estimator is SpectralRasch:  # four items drawn from the prior have a mean of variance 1 / (4 alpha)
+    if estimator is SpectralRasch:  # the mean of four items of precision alpha has the variance 1 / (4 alpha)
         more = tied.se_[~outside] ** 2 - apart.se_[~outside] ** 2
-        np.testing.assert_allclose(more, 1 / (4 * tied.regularization_.alpha))
+        alpha = precision_of(tied.difficulty_, tied.calibration_.information)
+        np.testing.assert_allclose(more, 1 / (4 * alpha), rtol=1e-6)
 
 
 def test_one_way_link_is_refused_and_two_ways_are_enough():

@@ -11,6 +11,7 @@ from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simula
 from spectral_irt.calibration import MOVED
 from spectral_irt.data.block import Thresholds
 from spectral_irt.estimators.base import out_of_order
+from spectral_irt.estimators.spectral_steps import tied_within
 
 
 def conditional_maximum(x: np.ndarray, widest: int) -> np.ndarray:
@@ -130,12 +131,53 @@ def test_ordered_thresholds_are_not_mentioned():
     assert finding_of([0.0, 0.5, 0.0, 1.0], [0.0, 0.5, np.nan, 1.0]) == ()
 
 
-def test_items_that_nothing_links_are_not_said_to_have_few_responses():
-    x = simulate.rasch(600, 20, seed=12).responses.to_dense()
+def two_forms(responses: np.ndarray) -> np.ndarray:
+    """The first 300 of 600 people on the first ten items, the others on the other ten."""
+    x = responses.copy()
     x[:300, 10:] = np.nan
     x[300:, :10] = np.nan
-    calibration = SpectralRasch().fit(x).calibration_
-    assert (calibration.prior.items, calibration.prior.unlinked, calibration.prior.alone) == (10, 10, 0)
-    assert str(calibration.prior).endswith("acts on 10 of 20 items that nothing links with the others.")
-    assert (calibration.status[calibration.status != "ok"] == "unlinked").all()
+    return x
+
+
+@pytest.mark.parametrize("estimator", [SpectralRasch, SpectralPartialCredit])
+def test_forms_that_nothing_links_are_estimated_as_each_alone(estimator):
+    """A prior is for items of which little is known: to have no link to others is no lack of responses."""
+    n_thresholds = 1 if estimator is SpectralRasch else 2
+    thresholds = np.linspace(-1, 1, 20)[:, None] + np.linspace(-0.7, 0.7, n_thresholds)
+    simulated = simulate.partial_credit(600, thresholds=list(thresholds), seed=12)
+    x = two_forms(simulated.responses.to_dense())
+    calibration = estimator().fit(x).calibration_
+    assert "connected within their group" in str(calibration.prior)
     assert not calibration.moved_by_prior.any()
+    of_first = calibration.layout.item < 10
+    for rows, items, own in ((slice(300), slice(10), of_first), (slice(300, 600), slice(10, 20), ~of_first)):
+        alone = estimator().fit(x[rows, items]).calibration_
+        np.testing.assert_allclose(calibration.thresholds[own], alone.thresholds, atol=2e-4)
+        assert set(calibration.status[items]) in ({"ok"}, {"unlinked"})
+        if np.isfinite(calibration.threshold_se[own]).all():
+            np.testing.assert_allclose(calibration.threshold_se[own], alone.threshold_se, rtol=1e-3)
+
+
+def test_of_forms_that_nothing_links_the_prior_acts_on_items_of_few_responses_as_in_each_alone():
+    x = two_forms(simulate.rasch(600, 20, seed=12).responses.to_dense())
+    x[300:, 19] = np.arange(300) < 2  # two right
+    x[300:, 18] = np.where(np.arange(300) < 8, x[300:, 18], np.nan)
+    calibration = SpectralRasch().fit(x).calibration_
+    alone = SpectralRasch().fit(x[300:, 10:]).calibration_
+    assert calibration.prior.items == alone.prior.items == 2
+    assert (calibration.prior.unlinked, calibration.prior.alone) == (0, 0)
+    assert "acts on 2 of 20 items with few responses; it moves" in str(calibration.prior)
+    # The precision is settled to a twentieth only (`STEADY_PRIOR`), which moves the two by a thirtieth of an error.
+    np.testing.assert_allclose(calibration.thresholds[10:], alone.thresholds, atol=0.03)
+    np.testing.assert_allclose(calibration.without_prior[10:], alone.without_prior, atol=0.01)
+    np.testing.assert_allclose(calibration.without_prior[:10], calibration.thresholds[:10], atol=0.01)
+
+
+def test_which_thresholds_are_tied_within_their_part():
+    """To the largest component of two items or more; to the scale in part 0, whatever there is."""
+    layout = Thresholds(np.array([1, 1, 2, 1, 2, 1, 1, 1]))
+    parts = np.array([0, 0, 1, 1, 1, 1, 2, 2])
+    component = np.array([0, 3, 1, 1, 1, 2, 2, 5, 4, 6])  # the thresholds of item 4 are a component, but of one item
+    tied = component == 0
+    expected = [True, False, True, True, True, False, False, False, False, False]
+    assert tied_within(parts, component, tied, layout).tolist() == expected
