@@ -29,7 +29,6 @@ MOST_SHOWN = 300  # columns with their values; of the others only the role is to
 MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
 BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
-RATERS = {"rater", "raters", "judge", "marker", "grader", "examiner", "assessor", "scorer"}
 
 
 def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
 
     from spectral_irt.data.labels import one_spelling
     from spectral_irt.reading.columns import Long
-    from spectral_irt.reading.item_columns import CATEGORIES, says_attribute, words_of
+    from spectral_irt.reading.item_columns import CATEGORIES, RATERS, says_attribute, words_of
 
     roles = [UNUSED] * len(table.columns)
     if isinstance(layout, Long):

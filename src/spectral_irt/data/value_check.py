@@ -6,7 +6,7 @@ them; a threshold that all are above; right answers that nobody gave.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,9 @@ LONGEST_SHOWN = 60  # characters of a value that a message repeats
 TIMES = range(2, 11)  # factors that may make fractions of points whole
 STRAY = 0.05  # of the values may be fractions where whole numbers are meant
 FEW_CATEGORIES = 5  # that many different numbers may be cut into
+MOST_CODES = 4  # different codes for no answer (left out, not reached, not given, not clear)
+LOWEST_CODE = 6  # points of a question with partial credit mostly end below
+RARE = 0.2  # share of the values that may be such codes
 MOST_LABELS = 10  # of ordered categories
 FEWEST_CATEGORIES = 2  # different numbers above 1, for answers to look like ordered categories
 POINTS = frozenset(map(str, range(2, 11)))  # of an answer, beside 0 and 1
@@ -220,6 +223,8 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     codes = [kind for kind in kinds if kind in SUSPECTS]
     if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
         codes = [code for code in codes if not _is_number(code)]
+    if not codes and check.scoring.expects_01 and _may_be_codes(check, kinds):
+        codes = sorted(kinds, key=int)
     if codes:
         mean = "means" if len(codes) == 1 else "mean"
         said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
@@ -239,6 +244,13 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
         elif few and names:
             sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
     return sentence
+
+
+def _may_be_codes(check: ValueCheck, kinds: Sequence[str]) -> bool:
+    """Whether a few whole numbers far above 1, such as 8 and 9, may stand for no answer among zeros and ones."""
+    if not 0 < len(kinds) <= MOST_CODES or not all(kind.isdecimal() for kind in kinds):
+        return False
+    return min(map(int, kinds)) >= LOWEST_CODE and check.n_odd <= RARE * check.n_values
 
 
 def _of_strangers(check: ValueCheck) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.data.labels import SUSPECTS, one_spelling
+from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import ReadOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
 from spectral_irt.reading.item_columns import WHEN, are_answers, named, parts_of, says_attribute, words_of
+from spectral_irt.reading.unlike_columns import FEW_VALUES
 from spectral_irt.text import listed
 
 Candidates = Mapping[str, list[int]]  # columns that may have each role
@@ -187,12 +188,34 @@ def _roles_of_ratings(table: Table, options: ReadOptions, found: Candidates, ign
 def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:
     if options.orient == "items" or len(table.columns) < 3 or not (found["person"] and found["item"]):
         return False
+    if not found["response"] and options.facets and _is_a_criterion(table, found["item"][0], options.facets):
+        return False
     if not found["response"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['person'] + found['item'])}), but "
             f"which of {listed(table.columns)} holds the responses? Say `response=`; or `format='wide'`."
         )
     return bool(found["response"])
+
+
+def _is_a_criterion(table: Table, position: int, facets: Sequence[Any]) -> bool:
+    """Whether a column called as items are, such as "Task", holds ratings as two or more others do, so that the table
+    of ratings is wide."""
+    own = _few_codes(table, position)
+    alike = 0
+    for k, name in enumerate(table.columns):
+        codes = _few_codes(table, k) if k != position and name not in facets else set()
+        alike += bool(own & codes) and len(own | codes) <= FEW_VALUES
+    return alike >= 2
+
+
+def _few_codes(table: Table, position: int) -> set[str]:
+    """The whole numbers of a column that holds few of them and nothing else; none of other columns."""
+    texts = one_spelling(table.head(position)).drop_nulls()
+    texts = texts.filter(~texts.is_in(list(NOT_ANSWERED)))
+    if texts.n_unique() > FEW_VALUES or not texts.str.contains(r"^\d{1,3}$").all():
+        return set()
+    return set(texts.unique().to_list())
 
 
 def _long(table: Table, options: ReadOptions, found: Candidates, order: int | None) -> Long:

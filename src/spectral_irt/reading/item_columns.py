@@ -35,6 +35,7 @@ from spectral_irt.reading.unlike_columns import (
     range_in_words,
     unlike_the_others,
     values_of,
+    words_beside_numbers,
 )
 from spectral_irt.text import NAMED, count, listed
 
@@ -57,6 +58,8 @@ MEASURES = frozenset({
 })
 WHEN = frozenset({"date", "timestamp", "started", "completed", "ip", "ipaddress"})  # several people may have the same
 ATTRIBUTES = CATEGORIES | MEASURES
+REMARKS = frozenset({"comment", "comments", "remark", "remarks", "note", "notes", "bemerkung", "bemerkungen"})
+RATERS = frozenset({"rater", "raters", "judge", "marker", "grader", "examiner", "assessor", "scorer"})
 # Words that may stand beside them without making the column anything else.
 _BESIDE = frozenset({
     "student", "person", "pupil", "user", "subject", "respondent", "participant", "test", "exam", "raw", "sum",
@@ -148,7 +151,8 @@ def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None
             raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
 
 
-PATTERNS = 3  # of an example of how to name columns
+MOST_PATTERNS = 6  # of an example of how to name columns, which has all of them
+PATTERNS = 3  # of a longer one
 
 # What is said of columns by the code of the finding: those left out, and those that perhaps should be.
 SENTENCES = {
@@ -202,7 +206,7 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
     if code == "unnamed_columns":
         return _Advice("note", "")
     if code == "not_in_key":
-        if all(map(says_attribute, names)):
+        if all(says_attribute(name) or REMARKS.intersection(words_of(name)) for name in names):
             return _Advice("note", "")
         return _Advice("warning", "Add the right answers of those that are items to the key.")
     if code in ("suspect_items", "doubtful_items"):
@@ -210,17 +214,18 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
     they_are = "it is an item" if len(names) == 1 else "they are items"
     families = families_of(names)
     first = families[0].names if families else names[:1]
-    example = ",".join(_patterns([*items, *first]))
+    example = ",".join([*_patterns(items), *_patterns(first)])
     return _Advice("warning", f"If {they_are}, name all the items, as in `items={example!r}`.")
 
 
 def _patterns(names: Sequence[Any]) -> list[str]:
-    """Patterns that mean these columns, for an example: the first families of names, and the first other columns."""
+    """Patterns that mean these columns, for an example: families of names and other columns; of very many the first,
+    and dots."""
     families = families_of(names)
     in_families = {place for family in families for place in family.columns}
     others = [str(name) for place, name in enumerate(names) if place not in in_families]
-    patterns = [family.pattern for family in families[:PATTERNS]]
-    return patterns + others[: max(1, PATTERNS - len(patterns))]
+    patterns = [*(family.pattern for family in families), *others]
+    return patterns if len(patterns) <= MOST_PATTERNS else [*patterns[:PATTERNS], "..."]
 
 
 def _held_in_words(held: Mapping[Any, str]) -> str:
@@ -296,8 +301,11 @@ def _codes_of(table: Table, columns: Sequence[int]) -> str:
 
 
 def family_advice(table: Table, layout: Wide) -> ColumnFamilies:
-    """What to say of the columns where one of them cannot be read, and many are there."""
+    """What to say of the columns where one of them cannot be read, and many are there, or one may say who rated."""
     columns = layout.columns
+    rating = [str(table.columns[k]) for k in columns if RATERS.intersection(words_of(table.columns[k]))]
+    if len(rating) == 1:
+        return ColumnFamilies(f" If these are ratings and {rating[0]!r} says who rated, say `facet={rating[0]!r}`.")
     families = families_of([table.columns[k] for k in columns])
     members = frozenset(name for family in families for name in family.names)
     if len(columns) < MANY_ITEMS or len(families) < 2:
@@ -373,13 +381,16 @@ def choose_columns(table: Table, candidates: Sequence[int], options: ReadOptions
         if in_key.any():
             others = dict.fromkeys(compress(candidates, ~in_key), "")
             return ChosenColumns(list(compress(candidates, in_key)), {"not_in_key": others})
-    return _by_names_and_values(table, candidates, options.scoring.missing, every_row)
+    recode = options.scoring.recode
+    rated = bool(options.facets) and (recode is None or all(number_of(str(label)) is not None for label in recode))
+    return _by_names_and_values(table, candidates, options.scoring.missing, every_row, rated=rated)
 
 
 def _by_names_and_values(
-    table: Table, candidates: Sequence[int], missing: Sequence[str], every_row: bool
+    table: Table, candidates: Sequence[int], missing: Sequence[str], every_row: bool, *, rated: bool
 ) -> ChosenColumns:
-    """All columns but those named like attributes, sums of the others, and columns unlike the others."""
+    """All columns but those named like attributes, sums of the others, and columns unlike the others. Where the answers
+    are ratings (`rated`), as few as two columns may be alike."""
     attributes = _attributes(table, candidates)
     columns = sorted(set(candidates).difference(attributes.sure))
     sums: list[int] = []
@@ -390,7 +401,9 @@ def _by_names_and_values(
         if set().union(*values.values()) - RIGHT_WRONG:
             sums = _sums(table, columns)
         columns = [k for k in columns if k not in sums]
-        if len(columns) >= FEWEST_ALIKE:
+        if rated:
+            unlike = words_beside_numbers({k: values[k] for k in columns})
+        elif len(columns) >= FEWEST_ALIKE:
             values_of_columns = {k: values[k] for k in columns}
             unlike = unlike_the_others(values_of_columns, attributes.suspected, _numbered_alike(table, columns))
             if table.value_labels:

@@ -47,16 +47,26 @@ def open_table(file: File) -> Table:
         remedy = "Say how its text is written, as in `encoding='cp1252'`." if encoded else DAMAGED
         return f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. {remedy}"
 
+    # Codes that an SPSS file declares missing are counted below; Stata's own (.a) are no numbers.
+    declared = file.family == "spss"
     with retold((pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError), sentence):
-        frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
+        frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=declared)
     if not frame.width:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
     labels = {k: about.variable_value_labels.get(name) for k, name in enumerate(columns)}
     known = {k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own}
-    frame, notes = _without_missing_codes(frame, known)
-    categories = {k: _without(texts, missing_codes(texts)) for k, texts in known.items()}
+    ranges = {k: about.missing_ranges[name] for k, name in enumerate(columns) if name in about.missing_ranges}
+    frame, notes_on_declared = _without_declared(frame, ranges if declared else {}, known)
+    frame, notes_on_labels = _without_missing_codes(frame, known)
+    notes = (*notes_on_declared, *notes_on_labels)
+    categories = {}
+    for k, texts in known.items():
+        no_answers = [*missing_codes(texts), *(code for code in texts if _is_declared(code, ranges.get(k, ())))]
+        answers = _without(texts, no_answers)
+        if answers:
+            categories[k] = answers
     return replace(
         table_of_frame(frame, columns, name=file.name),
         value_labels=categories,
@@ -101,6 +111,45 @@ def _numbers(codes: Iterable[str]) -> list[float]:
 
 def _without(labels: dict[str, str], codes: list[str]) -> dict[str, str]:
     return {code: text for code, text in labels.items() if code not in codes}
+
+
+def _is_declared(code: Any, ranges: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a value is in one of the ranges that the file declares missing: numbers, or single texts."""
+    for each in ranges:
+        low = each["lo"]
+        high = each["hi"]
+        if isinstance(low, str) or isinstance(high, str):
+            if code == low:
+                return True
+        elif any(low <= number <= high for number in _numbers([str(code)])):
+            return True
+    return False
+
+
+def _without_declared(
+    frame: pl.DataFrame, ranges: Mapping[int, list[dict[str, Any]]], labels: Mapping[int, Mapping[str, str]]
+) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+    """The table with nothing where the file declares a value missing; and a note with the number of such values."""
+    n_values = 0
+    n_columns = 0
+    meanings: dict[str, None] = {}
+    for k, own in ranges.items():
+        column = frame.to_series(k)
+        different = column.drop_nulls().unique(maintain_order=True).to_list()
+        codes = sorted(code for code in different if _is_declared(code, own))
+        if not codes:
+            continue
+        is_declared = column.is_in(codes).fill_null(False)
+        n_values += int(is_declared.sum())
+        n_columns += 1
+        for text in spellings(codes):
+            meanings[f"{text} {labels.get(k, {}).get(text, '')}".strip()] = None
+        frame = frame.with_columns(pl.when(is_declared).then(None).otherwise(column).alias(column.name))
+    if not n_values:
+        return frame, ()
+    where = "1 column" if n_columns == 1 else f"{n_columns:,} columns"
+    sentence = f"{count_are(n_values, 'value')} missing as the file declares, in {where}: {listed(meanings)}."
+    return frame, (Finding("declared_missing", "note", sentence, number=n_values),)
 
 
 def _without_missing_codes(

@@ -25,6 +25,7 @@ from spectral_irt.text import listed
 WIDEST = 1000  # columns of tables whose values are compared; and different values of a column that are counted
 RIGHT_WRONG = frozenset({"0", "1"})
 FEWEST_ALIKE = 5  # columns that make a family of items
+FEWEST_RATED = 2  # columns of ratings beside which a column of words is none
 MOST = 0.7  # of the columns, the share that makes one
 FEW_VALUES = 12  # different values of an item, at most
 ENOUGH = 50  # answers in a column below which a value that is not there says nothing
@@ -134,6 +135,13 @@ def unlike_the_others(
         elif lacks_lowest or family.doubts(column.codes):
             doubtful[k] = str(column)
     return Unlike(left_out, doubtful, range_in_words(family.codes))
+
+
+def words_beside_numbers(values: Mapping[int, Counter[str]]) -> Unlike:
+    """Columns of words beside ratings, of which there may be two or three: a remark, a language, the day."""
+    columns = {k: ColumnValues(texts) for k, texts in values.items() if texts}
+    words = {k: str(column) for k, column in columns.items() if column.holds_words}
+    return Unlike(words) if len(columns) - len(words) >= FEWEST_RATED else Unlike()
 
 
 def _unlike_words(columns: Mapping[int, ColumnValues]) -> Unlike:

@@ -19,6 +19,7 @@ import polars as pl
 from spectral_irt.errors import OptionError
 from spectral_irt.reading.columns import Long, Wide
 from spectral_irt.reading.frame import Pieces, Table
+from spectral_irt.reading.item_columns import findings
 
 MADE_LONG = ("item", "answer", "row")  # columns after those of the source; `row` is the number of its row
 
@@ -42,6 +43,8 @@ def with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> Long
     types = {table.dtypes[k] for k in items}
     answer_type = types.pop() if len(types) == 1 else pl.String
     unpivoting = _Unpivoted(table, items, answer_type)
+    about_columns = findings([(table, layout)], tuple(table.columns[k] for k in items))
+    left_out = [finding for finding in about_columns if finding.code != "items_taken"]
     unpivoted = replace(
         table,
         columns=[*table.columns, *MADE_LONG],
@@ -51,6 +54,7 @@ def with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> Long
         untyped=[*table.untyped, n_columns],
         cells=None,
         n_added=0,
+        notes=(*table.notes, *left_out),
     )
     long = Long(layout.label, item=n_columns, response=n_columns + 1, row=n_columns + 2, facets=facets)
     return LongTable(unpivoted, long)

@@ -32,7 +32,14 @@ from spectral_irt.reading.item_columns import family_advice, findings
 from spectral_irt.reading.side_tables import PersonColumns
 from spectral_irt.text import count, listed
 
-TOTALS = ("total", "totals", "grand total", "sum", "mean", "average", "overall average")  # last rows: no people
+# fmt: off
+# Labels of last rows that are no people.
+TOTALS = (
+    "total", "totals", "grand total", "class total", "sum", "sums", "mean", "means", "class mean", "average",
+    "averages", "class average", "overall average", "average score", "durchschnitt", "klassendurchschnitt",
+    "mittelwert", "summe", "promedio", "moyenne", "somme", "gemiddelde",
+)
+# fmt: on
 NOBODY = rf"(?i)^\s*({'|'.join((*TOTALS, *NOT_ANSWERED))})\s*$"  # labels of rows that may be no people
 
 

@@ -102,6 +102,15 @@ def test_a_person_may_be_called_like_a_sum(tmp_path):
     assert "'Sum'" in found[1]
 
 
+def test_the_average_of_a_class_is_no_pupil(tmp_path):
+    """Below a sheet with a key, also where nothing was computed yet."""
+    pupils = "name,q1,q2,q3\nKey,A,B,C\nann,A,B,C\nbob,A,A,C\ncy,B,B,C\ndee,A,C,C\n"
+    for last in ("Class average,,,\n", "Class average,0.75,0.5,1\nSumme,3,2,4\n"):
+        responses = read_text(tmp_path, pupils + last)
+        assert responses.persons.tolist() == ["ann", "bob", "cy", "dee"]
+        assert any("Class average" in one.sentence for one in responses.notes if one.code == "total_rows")
+
+
 def test_lines_that_end_with_a_separator_have_no_item_more(tmp_path):
     responses = read_text(tmp_path, "person,q1,q2,\nann,1,0,\nbob,0,1,\n")
     assert responses.items.tolist() == ["q1", "q2"]

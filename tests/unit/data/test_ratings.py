@@ -9,7 +9,7 @@ import pytest
 import spectral_irt as si
 from spectral_irt import SpectralPartialCredit, SpectralRatingScale
 from spectral_irt.data.facets import TAKEN_NAMES
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, ResponseValueError
 
 
 def drawn(n_persons, n_items, n_raters, n_categories, per_person, seed):
@@ -231,3 +231,27 @@ def test_without_raters_an_essay_is_an_item(tmp_path):
     path = tmp_path / "exam.csv"
     path.write_text("id,q1,essay,q2\n1,1,0,1\n2,0,1,1\n3,1,1,0\n4,0,0,1\n")
     assert "essay" in si.read(path).items.tolist()
+
+
+def test_a_table_of_essays_with_criteria_is_read_as_it_is(tmp_path):
+    """An essay names the person, "Task" is a criterion and no column of items, and words are no ratings."""
+    rng = np.random.default_rng(3)
+    rows = ["Essay;L1;Rater;Date;Task;Grammar;Style;Comment"]
+    for essay in range(20):
+        for rater in ("Adams", "Baker"):
+            bands = ";".join(map(str, rng.integers(1, 7, 3)))
+            rows.append(
+                f"E{essay:02};{'Arabic' if essay % 2 else 'Thai'};{rater};0{1 + essay % 9}/06/2025;{bands};off topic?"
+            )
+    path = tmp_path / "essays.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    responses = si.read(path, facets="Rater", ordered=True)
+    assert responses.n_responses == 120
+    assert sorted(responses.facets.items.tolist()) == ["Grammar", "Style", "Task"]
+    assert responses.n_persons == 20
+    notes = {note.code: note for note in responses.notes}
+    assert notes["unlike_columns"].items == ("L1", "Comment")
+    assert "`items='Task,Grammar,Style,L1'`" in notes["unlike_columns"].remedy
+    assert notes["attribute_columns"].items == ("Date",)
+    with pytest.raises(ResponseValueError, match="'Rater' says who rated, say `facet='Rater'`"):
+        si.read(path)

@@ -214,3 +214,15 @@ def test_one_spelling():
     assert spellings([True, 1, 1.0, "1", None, "B", np.float32(0.5)]) == ["1", "1", "1", "1", "", "B", "0.5"]
     with pytest.raises(OptionError, match="must be a finite number"):
         Scoring(threshold="high")
+
+
+def test_a_few_numbers_far_above_zeros_and_ones_may_be_codes_for_no_answer():
+    values = np.random.default_rng(1).integers(0, 2, (60, 8)).astype(float)
+    values[:5, 0] = 8
+    values[5:8, 1] = 9
+    with pytest.raises(ResponseValueError, match=r"If 8 and 9 mean 'not answered', say `missing=\['8', '9'\]`\.$"):
+        read(values)
+    values[values == 8] = 5  # points of a question with partial credit
+    values[values == 9] = 4
+    with pytest.raises(ResponseValueError, match=r"holds 5.*Say which answers are correct"):
+        read(values, ordered=False)

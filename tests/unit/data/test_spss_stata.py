@@ -134,6 +134,28 @@ def test_a_code_labeled_as_no_answer_is_missing_and_no_category(tmp_path, name):
     assert "No answer" not in notes["category_labels"].sentence
 
 
+def test_values_that_the_file_declares_missing_are_counted_and_are_no_categories(tmp_path):
+    answers = np.random.default_rng(1).integers(1, 6, (80, 6)).astype(float)
+    answers[0, :3] = 8
+    answers[1, :2] = 9
+    table = pd.DataFrame(answers, columns=[f"anx{k}" for k in range(6)])
+    labels = {1: "Never", 2: "Rarely", 3: "Sometimes", 4: "Often", 5: "Always", 8: "Form torn", 9: "No answer"}
+    found = read(
+        saved(
+            tmp_path,
+            table,
+            variable_value_labels=dict.fromkeys(table, labels),
+            missing_ranges={name: [8, {"lo": 9, "hi": 99}] for name in table},
+        )
+    )
+    assert found.n_responses == 475
+    notes = {note.code: note for note in found.notes}
+    assert notes["declared_missing"].number == 5
+    assert "in 3 columns: '8 Form torn', '9 No answer'" in notes["declared_missing"].sentence
+    assert "labeled_missing" not in notes
+    assert sorted(found.answer_labels["anx0"]) == [1, 2, 3, 4, 5]
+
+
 def test_the_label_of_a_code_named_with_missing_is_no_category(tmp_path):
     table = pd.DataFrame(np.random.default_rng(2).integers(1, 4, (60, 3)), columns=["q1", "q2", "q3"])
     labels = {1: "never", 2: "sometimes", 3: "always", 9: "illegible"}
