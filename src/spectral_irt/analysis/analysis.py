@@ -454,11 +454,11 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """
         name = name or (f"clusters by {clusters}" if isinstance(clusters, str) else "clusters")
         labels, populations = self._labels(clusters), self._labels(groups)
-        from spectral_irt.inference.groups.cluster_errors import clustered
+        from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
 
         other = copy.copy(self)
         other._known = {}
-        other.calibration, other._clustered = clustered(
+        other.calibration, other._clustered = with_cluster_errors(
             self.calibration, self.responses, labels, populations, weights=self.weights, name=name
         )
         other.sampling = replace(self.sampling, cluster=cluster_numbers(self.responses, labels), name=name)

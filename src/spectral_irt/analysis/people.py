@@ -49,7 +49,7 @@ from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
-    from spectral_irt.inference.groups.cluster_errors import Clustered
+    from spectral_irt.inference.groups.cluster_errors import ClusterErrors
     from spectral_irt.inference.scores.equating import Equating
     from spectral_irt.persons.plausible import PlausibleValues, Seed
 
@@ -133,7 +133,7 @@ class AnalysisOfPeople:
         # What these people have on the scale of report, where that was asked, or by what else the scale goes.
         self._asked_scale: dict[str, float | str] = {}
         self._tell: Tell = progress or _silent
-        self._clustered: Clustered | None = None
+        self._clustered: ClusterErrors | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
         self._lock = threading.RLock()
         self._layout = layout = self.responses.thresholds  # which thresholds belong to which item

@@ -17,7 +17,7 @@ from spectral_irt.data.responses import turned
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.inference.groups.cluster_errors import clustered
+from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
 from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
@@ -172,7 +172,7 @@ class Leaderboard:
             return ModelFit(calibration, estimator.covariance() if dense else None)
         self.tell("errors for clusters of prompts")
         labels = np.array([None if label == "" else label for label in clusters.tolist()], dtype=object)
-        calibration, errors = clustered(calibration, self.by_prompt, labels, name=name)
+        calibration, errors = with_cluster_errors(calibration, self.by_prompt, labels, name=name)
         return ModelFit(calibration, errors.covariance)
 
     @property

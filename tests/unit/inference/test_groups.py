@@ -12,7 +12,7 @@ from drawn import drawn
 from spectral_irt.data.groupings import grouping_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups import cluster_errors
-from spectral_irt.inference.groups.cluster_errors import cluster_covariance, clustered
+from spectral_irt.inference.groups.cluster_errors import cluster_covariance, with_cluster_errors
 from spectral_irt.inference.groups.grouping import (
     NO_LABEL,
     ability_and_level,
@@ -249,7 +249,7 @@ def test_the_formula_for_categories(scale):
     if scale:
         design = np.concatenate([np.repeat(np.eye(4), 2, axis=0), np.tile([[1.0], [-1.0]], (4, 1))], axis=1)
     expected = by_enumeration(answers.to_dense(), np.split(fit.thresholds_, layout.first[1:]), room, design)
-    made, found = clustered(fit.calibration_, answers, room)
+    made, found = with_cluster_errors(fit.calibration_, answers, room)
     np.testing.assert_allclose(found.covariance, expected, atol=1e-6)
     mean = (layout.item == np.arange(4)[:, None]) / layout.max_score[:, None]
     np.testing.assert_allclose(made.se, np.sqrt(np.diag(mean @ expected @ mean.T)), rtol=1e-5)
@@ -333,7 +333,7 @@ def test_few_clusters_are_a_warning_and_one_is_refused():
     X, room, _ = classrooms(8, 20, 6)
     responses = si.Responses.from_wide(X)
     calibration = si.SpectralRasch().fit(responses).calibration_
-    few, found = clustered(calibration, responses, room)
+    few, found = with_cluster_errors(calibration, responses, room)
     assert found.n_clusters == 8
     assert [(f.code, f.severity) for f in few.findings if "cluster" in f.code] == [("few_clusters", "warning")]
     with pytest.raises(DesignError, match="two of each"):

@@ -201,23 +201,24 @@ def test_of_very_much_a_sample_of_items_and_of_people_is_taken(monkeypatch):
     monkeypatch.setattr(module, "MOST_THRESHOLDS", 6)
     monkeypatch.setattr(module, "MOST_RESPONSES", 1200)
     sample = module._sample(answers, start, group.tolist(), 0, Sampling(weights, cluster))
-    assert sample.everyone.n_items == 6
-    place = [answers.items.tolist().index(label) for label in sample.everyone.items.tolist()]
+    everyone = sample.everyone.responses
+    assert everyone.n_items == 6
+    place = [answers.items.tolist().index(label) for label in everyone.items.tolist()]
     np.testing.assert_array_equal(sample.start, start[place])
     assert 5 not in place
     assert sample.share == pytest.approx(1200 / (6 * 400))
-    assert 160 < sample.everyone.n_persons < 240
-    who = np.searchsorted(answers.persons.astype(int), sample.everyone.persons.astype(int))
-    np.testing.assert_array_equal(sample.weights, weights[who])
-    for g, (people, own) in enumerate(zip(sample.populations, sample.samplings, strict=True)):
+    assert 160 < everyone.n_persons < 240
+    who = np.searchsorted(answers.persons.astype(int), everyone.persons.astype(int))
+    np.testing.assert_array_equal(sample.everyone.weight, weights[who])
+    for g, people in enumerate(sample.populations):
         theirs = who[group[who] == g]
-        np.testing.assert_array_equal(people.persons, answers.persons[theirs])
-        np.testing.assert_array_equal(own.cluster, cluster[theirs])
-        np.testing.assert_array_equal(own.weights, weights[theirs])
+        np.testing.assert_array_equal(people.responses.persons, answers.persons[theirs])
+        np.testing.assert_array_equal(people.cluster, cluster[theirs])
+        np.testing.assert_array_equal(people.weight, weights[theirs])
     monkeypatch.setattr(module, "MOST_RESPONSES", 10**6)
     whole = module._sample(answers, start, None, 0, Sampling(weights, cluster))
     assert (whole.share, len(whole.populations)) == (1.0, 1)
-    assert whole.everyone.n_persons == 400
+    assert whole.everyone.responses.n_persons == 400
 
 
 def test_items_without_somebody_in_every_category_are_not_compared():
@@ -226,4 +227,4 @@ def test_items_without_somebody_in_every_category_are_not_compared():
     x[:, 2] = np.where(x[:, 2] == 0, 1, x[:, 2])  # nobody in the lowest
     answers = si.Responses.from_wide(x, ordered=True, unused="keep")
     sample = module._sample(answers, np.zeros(answers.thresholds.n_entries), None, 0, Sampling())
-    assert sample.everyone.items.tolist() == [0, 3]
+    assert sample.everyone.responses.items.tolist() == [0, 3]

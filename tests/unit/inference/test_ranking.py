@@ -129,7 +129,7 @@ def test_normal_spread_is_the_normal_posterior():
     x = beta + 0.8 * rng.normal(size=5_000)
     found = likely_places(np.full(5_000, 0.8**-2), x * 0.8**-2)
     few = np.arange(200)
-    draws = Likely(found.center[few], found.sd[few], found.score[few]).draws(rng.standard_normal((4000, 200)))
+    draws = Likely(found.center[few], found.sd[few], found.quantile[few]).draws(rng.standard_normal((4000, 200)))
     shrunk = 0.5 + (x[few] - 0.5) / (1 + 0.64)
     inner = np.abs(x[few] - 0.5) < 2.5  # beyond, few items tell what the spread is
     # Monte Carlo 0.01 per item; the learned spread is off by a few hundredths.
@@ -144,7 +144,7 @@ def test_two_clusters_are_found():
     x = beta + 0.7 * rng.normal(size=2000)
     x[0] = 2.0
     found = likely_places(np.full(2000, 0.7**-2), x * 0.7**-2)
-    one = Likely(found.center[:1], found.sd[:1], found.score[:1])
+    one = Likely(found.center[:1], found.sd[:1], found.quantile[:1])
     assert one.draws(rng.standard_normal((4000, 1))).mean() > 2.1
 
 

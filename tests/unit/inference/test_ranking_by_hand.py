@@ -67,7 +67,7 @@ def test_likely_places_are_quantiles_of_the_posterior():
         inside = (cdf > 0.005) & (cdf < 0.995)
         assert inside.sum() > 20
         # a step of a tenth of a standard deviation, by the rule of the middle
-        np.testing.assert_allclose(stats.norm.cdf(found.score[item][inside]), cdf[inside], atol=2e-3)
+        np.testing.assert_allclose(stats.norm.cdf(found.quantile[item][inside]), cdf[inside], atol=2e-3)
 
 
 @pytest.mark.parametrize("kind", ["none", "virtual item", "neighbors", "neighbors, given"])

@@ -123,7 +123,7 @@ def test_a_sample_of_people_is_even(monkeypatch):
     responses = Responses.from_wide(X)
     np.testing.assert_array_equal(sample_of_people(responses), np.flatnonzero(np.arange(1000) % 10))
     monkeypatch.setattr(module, "LEAST_SAMPLE", 50)
-    monkeypatch.setattr(module, "ENOUGH", 400)  # responses: 100 people
+    monkeypatch.setattr(module, "ENOUGH_RESPONSES", 400)  # responses: 100 people
     some = sample_of_people(responses)
     assert len(some) == 100
     assert (some[0], some[-1]) == (1, 999)

@@ -18,7 +18,7 @@ from spectral_irt.inference.groups.calibrations import calibrate_groups, locatio
 from spectral_irt.inference.groups.cluster_errors import cluster_covariance
 from spectral_irt.inference.groups.grouping import Split, by_label
 from spectral_irt.inference.groups.model_tests import rao_scott
-from spectral_irt.inference.groups.sampling import Sampling, degrees_of_freedom, sandwiches
+from spectral_irt.inference.groups.sampling import SampledPersons, Sampling, degrees_of_freedom, sandwiches
 from spectral_irt.inference.results import two_sided, wald_tail
 
 
@@ -247,9 +247,10 @@ def test_degrees_of_freedom_of_groups_go_by_what_each_cluster_tells(across):
     X[rng.random(X.shape) < 0.2] = np.nan
     weights, cluster = rng.uniform(0.2, 3.0, 90), np.arange(90) % 12
     members = [np.arange(90) < 40, np.arange(90) >= 40] if across else [cluster < 7, cluster >= 7]
-    groups = [si.Responses.from_wide(X[some]) for some in members]
-    samplings = [Sampling(weights[some], cluster[some]) for some in members]
-    found = sandwiches(groups, samplings, np.tile(np.linspace(-1, 1, 5), (2, 1)), None)
+    groups = []
+    for some in members:
+        groups.append(SampledPersons(si.Responses.from_wide(X[some]), Sampling(weights[some], cluster[some])))
+    found = sandwiches(groups, np.tile(np.linspace(-1, 1, 5), (2, 1)), None)
 
     def worth(some):
         told = dict.fromkeys(range(12), 0.0)

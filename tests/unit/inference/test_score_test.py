@@ -249,8 +249,10 @@ def normal_populations(table, most, weights, group):
     [(2, "simple", 1), (2, "weights and clusters", 2), (3, "weights", 1), (3, "clusters", 1), (3, "simple", 2)],
 )
 def test_hausman_by_hand(categories, how, n_groups, monkeypatch):
-    monkeypatch.setattr(hausman_test, "STEP", 1e-10)  # else a thousandth before the maximum, for which it allows
-    monkeypatch.setattr(hausman_test, "PASSES", 2000)
+    monkeypatch.setattr(
+        hausman_test, "MARGINAL_TOLERANCE", 1e-10
+    )  # else a thousandth before the maximum, for which it allows
+    monkeypatch.setattr(hausman_test, "MARGINAL_STEPS", 2000)
     sampling = SAMPLINGS[how]
     responses = unequal_answers(7 if categories == 2 else 5, categories, missing=0.3, seed=6)
     table, most = responses.to_dense(), responses.thresholds.max_score.tolist()

@@ -235,7 +235,7 @@ def test_every_reliability_is_named():
 def test_a_sample_of_many_people_says_the_same(monkeypatch):
     data = simulate.rasch(4000, 10, seed=5)
     whole = marginal_reliability(data.responses, data.difficulty)
-    monkeypatch.setattr(marginal, "ENOUGH", 20_000)
+    monkeypatch.setattr(marginal, "ENOUGH_RESPONSES", 20_000)
     some = marginal_reliability(data.responses, data.difficulty)
     assert (whole.n, some.n) == (4000, 2000)
     assert some.reliability != whole.reliability

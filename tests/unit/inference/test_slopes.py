@@ -1,7 +1,6 @@
 """Standard errors of slopes: against derivatives by finite differences of likelihoods written as loops."""
 
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from scipy import stats
 
 from drawn import drawn
 from spectral_irt import Responses, simulate
-from spectral_irt.inference.groups.slope_shifts import _common_slopes
+from spectral_irt.inference.groups.slope_shifts import _common_slopes, _GroupSlopes
 from spectral_irt.inference.items import slope_model as module
 from spectral_irt.inference.items.slope_model import SlopeModel, slope_model
 from spectral_irt.inference.items.slopes import MOST_GROUPS, PRIOR_SD, by_ability, slopes
@@ -100,14 +99,14 @@ def test_common_slopes_are_drawn_in_by_what_their_errors_explain():
     se = np.array([[0.10, 0.20, 0.15, 0.10], [0.20, 0.10, 0.15, 0.30]])
     intercepts = np.array([-1.0, 0.0, 0.5, 1.0])
     models = [SlopeModel(slope[g], se[g], intercepts, np.zeros(200), np.ones(200)) for g in (0, 1)]
-    groups = SimpleNamespace(layout=responses.thresholds)
-    common = _common_slopes(groups, models, people, np.ones(4, dtype=bool))
+    groups = [_GroupSlopes(*each) for each in zip(people, models, strict=True)]
+    common = _common_slopes(groups, np.ones(4, dtype=bool))
     mean = np.average(slope, axis=0, weights=se**-2.0)
     error = 1 / (se**-2.0).sum(axis=0)
     true = mean.var() - error.mean()
     np.testing.assert_allclose(common.slope, 1 + true / (true + error) * (mean - mean.mean()))
     np.testing.assert_allclose(common.slope_se, np.sqrt(true * error / (true + error)))
-    np.testing.assert_allclose(common.apart, 0, atol=1e-12)
+    np.testing.assert_allclose(common.origin, 0, atol=1e-12)
     np.testing.assert_allclose(common.intercepts, intercepts)
 
 

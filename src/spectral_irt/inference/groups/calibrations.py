@@ -3,6 +3,9 @@
 In a group the thresholds are A eta: all of them free (A is the identity), a rating scale, or one location for each item
 with the distances of its thresholds held. Always by conditional maximum likelihood, exact where patterns of answers are
 few, else by series, as the spectral estimator of right and wrong answers comes to it.
+
+`calibrate_groups` is called by `dif.py` and `dif_details.py` (one location for each item), and by `model_tests.py` (all
+that the model of the calibration leaves free); `slope_shifts.py` calibrates its draws by `fit_group`.
 """
 
 from __future__ import annotations
@@ -10,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt import estimators
 from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
@@ -31,11 +33,13 @@ from spectral_irt.data.unlinked import estimable, refuse_parts
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.by_name import estimator_name
+from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.chain_alone import start_thresholds
 from spectral_irt.estimators.estimable import scalable
+from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.grouping import Split
-from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, Sandwiches, sandwiches
+from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling, Sandwiches, sandwiches
 from spectral_irt.inference.results import two_sided
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.text import count, count_are, listed
@@ -43,11 +47,10 @@ from spectral_irt.text import count, count_are, listed
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 100
 SETTLED = 1e-9  # largest derivative of the exact log-likelihood
+SHOWN_GROUPS = 5  # names that a text has of many groups
+RANK_DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
-if TYPE_CHECKING:
-    from spectral_irt.estimators import ConditionalRasch
-
-Comparable: TypeAlias = "ConditionalRasch | SpectralRasch"  # estimators with a covariance matrix
+GroupEstimator: TypeAlias = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +81,12 @@ class GroupCalibrations:
 
     def __str__(self) -> str:
         parts = [f"{name} ({count(n, 'person')})" for name, n in zip(self.names, self.sizes, strict=True)]
-        shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
-        return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
+        text = " | ".join(parts[:SHOWN_GROUPS])
+        if len(parts) > SHOWN_GROUPS:
+            text += f" and {len(parts) - SHOWN_GROUPS} more"
+        if len(self.left_out):
+            text += f", {len(self.left_out)} items left out"
+        return text
 
     @property
     def items(self) -> NDArray[Any]:
@@ -92,13 +99,14 @@ class GroupCalibrations:
 
     @property
     def n_parameters(self) -> int:
-        """Free ones in each group."""
-        return (self.layout.n_entries if self.design is None else self.design.shape[1]) - 1
+        """Free ones in each group, of which one is the origin of the scale."""
+        n_columns = self.layout.n_entries if self.design is None else self.design.shape[1]
+        return n_columns - 1
 
     @cached_property
     def location_covariances(self) -> tuple[Floats, ...]:
         """Of the difficulties in each group; empty for many items."""
-        return tuple(location_covariance(self.layout, one) for one in self.covariances)
+        return tuple(location_covariance(self.layout, covariance) for covariance in self.covariances)
 
     def errors(self, group: int) -> JointErrors:
         """Of the difficulties in one group."""
@@ -121,46 +129,52 @@ class GroupCalibrations:
         """The sum of coefficient times difficulties over the groups; around the mean by the weights `center` of the
         items, or as the groups are centered."""
         value = coefficients @ self.difficulty
+        no_limit = np.full(len(value), np.inf)
         if self.sandwiches is None and center is None:
-            return Combination(value, np.sqrt(coefficients**2 @ self.se**2), np.full(len(value), np.inf))
-        if center is None and self.anchors is not None and not self.anchors.all():
-            center = self.anchors / self.anchors.sum()
+            return Combination(value, np.sqrt(coefficients**2 @ self.se**2), no_limit)
+        if center is None:
+            center = self._anchor_weights
         errors = self.combined_errors(coefficients)
-        variance = errors.variance if center is None else errors.around(center)
-        value = value if center is None else value - center @ value
-        df = np.full(len(value), np.inf)
+        variance = errors.variance
+        if center is not None:
+            variance = errors.around(center)
+            value = value - center @ value
+        df = no_limit
         if self.sandwiches is not None:
             df = self.sandwiches.df_of(coefficients[:, None] ** 2 * self.se**2)
         return Combination(value, np.sqrt(variance), df)
+
+    @property
+    def _anchor_weights(self) -> Floats | None:
+        """Weights of the items in the mean that is zero, where that is not the mean of all."""
+        if self.anchors is None or self.anchors.all():
+            return None
+        return np.asarray(self.anchors / self.anchors.sum())
 
     def threshold_covariance(self, group: int) -> Floats:
         """Of the thresholds of a group less those of the first."""
         if self.sandwiches is None:
             return self.covariances[group] + self.covariances[0]
-        coefficients = np.zeros(len(self.names))
-        coefficients[[group, 0]] = 1.0, -1.0
-        return self.sandwiches.combined(coefficients)
+        return self.sandwiches.combined(contrast(len(self.names), group, 0))
 
     def item_statistics(self, difficulty: Floats, further_se: Floats) -> Floats:
         """Wald's statistic of each item over all groups, from sandwiches that may have to do with each other, at these
         difficulties (groups x items), which have further errors of their own."""
         assert self.sandwiches is not None
-        n = len(self.names)
-        center = np.zeros(len(self.items))
-        if self.anchors is not None and not self.anchors.all():
-            center = self.anchors / self.anchors.sum()
-        blocks = self.sandwiches.covariances
-        covariance = np.zeros((len(self.items), n, n))
-        for g in range(n):
-            for h in range(n):
-                one = location_covariance(self.layout, blocks[g][h]).T  # which is turned round by that function
-                around = np.diag(one) - one @ center - center @ one + center @ one @ center
-                covariance[:, g, h] = around + (further_se[g] ** 2 if g == h else 0.0)
-        to_first = np.hstack([-np.ones((n - 1, 1)), np.eye(n - 1)])
-        apart = (to_first @ difficulty).T
-        inside = to_first @ covariance @ to_first.T
-        inverse = np.linalg.pinv(inside, rcond=1e-9, hermitian=True)
-        return np.asarray(np.einsum("ig,igh,ih->i", apart, inverse, apart))
+        n_groups, n_items = difficulty.shape
+        center = np.zeros(n_items) if self._anchor_weights is None else self._anchor_weights
+        covariance = np.zeros((n_items, n_groups, n_groups))
+        for g in range(n_groups):
+            for h in range(n_groups):
+                # Of the difficulties in g (rows) with those in h, which `location_covariance` turns round.
+                block = location_covariance(self.layout, self.sandwiches.covariances[g][h]).T
+                covariance[:, g, h] = np.diag(block) - block @ center - center @ block + center @ block @ center
+            covariance[:, g, g] += further_se[g] ** 2
+        to_first = less_first(n_groups)
+        difference = (to_first @ difficulty).T
+        variance = to_first @ covariance @ to_first.T
+        inverse = np.linalg.pinv(variance, rcond=RANK_DIGITS, hermitian=True)
+        return np.asarray(np.einsum("ig,igh,ih->i", difference, inverse, difference))
 
     @property
     def df_joint(self) -> float:
@@ -169,34 +183,39 @@ class GroupCalibrations:
 
     def centered_on(self, anchors: NDArray[np.bool_]) -> GroupCalibrations:
         """Difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
-        a = anchors / anchors.sum()
-        difficulty = self.difficulty - (self.difficulty @ a)[:, None]
+        weights = anchors / anchors.sum()
+        difficulty = self.difficulty - (self.difficulty @ weights)[:, None]
         if anchors.all():
             return replace(self, difficulty=difficulty)
-        variance = [self.errors(k).around(a) for k in range(len(self.names))]
+        variance = [self.errors(group).around(weights) for group in range(len(self.names))]
         return replace(self, difficulty=difficulty, se=np.sqrt(variance), anchors=anchors)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        of_one = np.zeros(0, dtype=object) if self.in_one_group is None else self.in_one_group
-        findings: tuple[Finding, ...] = ()
-        if len(of_one):
-            have = "has" if len(of_one) == 1 else "have"
-            sentence = f"{count(len(of_one), 'item')} {have} responses in one group only: {listed(of_one)}."
+        """Which items were not compared, and why."""
+        findings = []
+        of_one_group = [] if self.in_one_group is None else self.in_one_group.tolist()
+        if of_one_group:
+            sentence = (
+                f"{count(len(of_one_group), 'item has', 'items have')} responses in one group only: "
+                f"{listed(of_one_group)}."
+            )
             remedy = "There is nothing to compare, as with an item that was split by these groups."
-            findings = (Finding("items_of_one_group", "note", sentence, remedy, tuple(of_one.tolist())),)
-        in_several = [item for item in self.left_out.tolist() if item not in set(of_one.tolist())]
-        n = len(in_several)
-        if not n:
-            return findings
-        why = "answered right by everyone or no one" if self.layout.binary else "a category there is used by nobody"
-        sentence = (
-            f"{count_are(n, 'item')} left out of the comparison, because in some group "
-            f"{'it has' if n == 1 else 'they have'} no difficulty on the common scale ({why}, or answered by nobody "
-            f"who answered the others): {listed(in_several)}."
-        )
-        remedy = "Use fewer or larger groups to compare them."
-        return (*findings, Finding("items_not_compared", "warning", sentence, remedy, tuple(in_several)))
+            findings.append(Finding("items_of_one_group", "note", sentence, remedy, tuple(of_one_group)))
+        in_several = [item for item in self.left_out.tolist() if item not in set(of_one_group)]
+        if in_several:
+            reason = "a category there is used by nobody"
+            if self.layout.binary:
+                reason = "answered right by everyone or no one"
+            they_have = "it has" if len(in_several) == 1 else "they have"
+            sentence = (
+                f"{count_are(len(in_several), 'item')} left out of the comparison, because in some group {they_have} "
+                f"no difficulty on the common scale ({reason}, or answered by nobody who answered the others): "
+                f"{listed(in_several)}."
+            )
+            remedy = "Use fewer or larger groups to compare them."
+            findings.append(Finding("items_not_compared", "warning", sentence, remedy, tuple(in_several)))
+        return tuple(findings)
 
 
 class Combination(NamedTuple):
@@ -214,7 +233,21 @@ class Combination(NamedTuple):
 
     @property
     def p(self) -> Floats:
+        """Two-sided, by Student's t where the errors have degrees of freedom."""
         return np.asarray(two_sided(self.z, self.df))
+
+
+def contrast(n_groups: int, group: int, reference: int) -> Floats:
+    """Coefficients of the difficulties in one of the groups less those in another."""
+    coefficients = np.zeros(n_groups)
+    coefficients[group] = 1.0
+    coefficients[reference] = -1.0
+    return coefficients
+
+
+def less_first(n_groups: int) -> Floats:
+    """The matrix that takes the first of several groups from each of the others."""
+    return np.hstack([-np.ones((n_groups - 1, 1)), np.eye(n_groups - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,14 +260,16 @@ class GroupModel:
     whatever they cost, and the log-likelihood with them.
     """
 
-    estimator: Comparable = field(default_factory=lambda: estimators.ConditionalRasch())
+    estimator: GroupEstimator = field(default_factory=ConditionalRasch)
     scales: Mapping[Any, Any] | None = None
     shape: Floats | None = None
     exact: bool = False
 
     def of_items(self, layout: Thresholds, items: Ints) -> GroupModel:
         """The same for some of the items."""
-        return self if self.shape is None else replace(self, shape=self.shape[layout.of_items(items)])
+        if self.shape is None:
+            return self
+        return replace(self, shape=self.shape[layout.of_items(items)])
 
     def design(self, responses: Responses) -> Floats | None:
         """A of thresholds = A eta; None for the identity."""
@@ -242,8 +277,8 @@ class GroupModel:
         if layout.binary or (self.scales is None and self.shape is None):
             return None
         if self.scales is not None:
-            made = estimators.LinearDesign("items").of(responses, scale=True, groups=self.scales)
-            return np.asarray(made.matrix.toarray())
+            rating_scales = LinearDesign("items").of(responses, scale=True, groups=self.scales)
+            return np.asarray(rating_scales.matrix.toarray())
         return (layout.item[:, None] == np.arange(layout.n_items)).astype(float)
 
 
@@ -257,14 +292,14 @@ def locations_like(calibration: Calibration) -> GroupModel:
     return GroupModel(estimator_like(calibration), shape=calibration.thresholds)
 
 
-def estimator_like(calibration: Calibration) -> Comparable:
+def estimator_like(calibration: Calibration) -> GroupEstimator:
     """Conditional maximum likelihood without a prior: with the options of the calibration where it is one, else from
     the spectral estimator."""
     exact = estimator_name(calibration.provenance.estimator) == "cml"
     if exact and calibration.model == RASCH:
-        return estimators.ConditionalRasch(**{**calibration.provenance.settings, "se": "information"})
+        return ConditionalRasch(**{**calibration.provenance.settings, "se": "information"})
     if exact or not calibration.layout.binary:
-        return estimators.ConditionalRasch()
+        return ConditionalRasch()
     return SpectralRasch(regularization=0)
 
 
@@ -277,58 +312,84 @@ class GroupFit(NamedTuple):
     loglik: float | None
 
 
-def _by_estimator(part: Responses, make: Comparable) -> GroupFit:
-    fit, dense = type(make)(**make.get_params()), part.n_items <= DENSE_ITEMS
+def _by_estimator(responses: Responses, model: GroupEstimator) -> GroupFit:
+    estimator = type(model)(**model.get_params())
+    dense = responses.n_items <= DENSE_ITEMS
     if dense:
-        fit.set_params(se="information")  # the covariance is wanted too
-    fit.fit(part)
-    covariance = fit.covariance() if dense else None
-    se = fit.se_ if covariance is None else np.sqrt(np.diag(covariance))
-    return GroupFit(fit.difficulty_, se, covariance, fit.calibration_.provenance.loglik)
+        estimator.set_params(se="information")  # the covariance is wanted too
+    estimator.fit(responses)
+    se, covariance = estimator.se_, None
+    if dense:
+        covariance = estimator.covariance()
+        se = np.sqrt(np.diag(covariance))
+    return GroupFit(estimator.difficulty_, se, covariance, estimator.calibration_.provenance.loglik)
+
+
+class _Parameters(NamedTuple):
+    """What Newton's steps move: A of thresholds = A eta (None for the identity), where they start, and which of the
+    parameters do not move."""
+
+    design: Floats | None
+    start: Floats
+    fixed: NDArray[np.bool_] | None = None
+
+
+def _parameters_of(model: GroupModel, design: Floats | None, layout: Thresholds, start: Floats) -> _Parameters:
+    """The parameters of a group, from thresholds to start with."""
+    if model.shape is not None and not layout.binary:
+        # The thresholds are a location for each item plus the shape, which is one more column, times one.
+        n_items = layout.n_items
+        of_item = layout.item[:, None] == np.arange(n_items)
+        return _Parameters(
+            design=np.column_stack([of_item, start]),
+            start=np.append(np.zeros(n_items), 1.0),
+            fixed=np.arange(n_items + 1) == n_items,
+        )
+    if design is None:
+        return _Parameters(None, start)
+    return _Parameters(design, parameters(sparse.csr_array(design), start))
 
 
 def by_newton(
-    part: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
+    responses: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
 ) -> GroupFit:
     """Thresholds A eta of one group by Newton steps, with the inverse of their information."""
-    layout, fixed = part.thresholds, None
-    exact = ExactLikelihood(part, weights=weights)
-    affordable = exact.exact_is_affordable()
-    start = start_thresholds(part) if model.shape is None or layout.binary else model.shape
-    likelihood: Any = exact if affordable or model.exact else Likelihood(part, start, weights=weights)
-    a, eta = design, start
-    if model.shape is not None and not layout.binary:  # the shape is one more column, times one
-        a = np.column_stack([layout.item[:, None] == np.arange(layout.n_items), start])
-        eta, fixed = np.append(np.zeros(layout.n_items), 1.0), np.arange(layout.n_items + 1) == layout.n_items
-    elif a is not None:
-        eta = parameters(sparse.csr_array(a), start)
-    if a is not None:  # shared offsets, or distances that are held, do not tie items together that no person links
-        refuse_parts(part, linked_items(part, mixed=True)[0][layout.item])
-    goal = max(SETTLED, exact.rounding * (1.0 if design is None else float(np.abs(design).sum(axis=0).max())))
-    problem = Newton(likelihood, design=a, fixed=fixed)
-    if likelihood is exact:
-        found = problem.solve_to_gradient(eta, goal, max_evaluations=NEWTON_STEPS)
+    layout = responses.thresholds
+    start = model.shape
+    if start is None or layout.binary:
+        start = start_thresholds(responses)
+    exact = ExactLikelihood(responses, weights=weights)
+    is_exact = exact.exact_is_affordable() or model.exact
+    likelihood: Likelihood = exact if is_exact else Likelihood(responses, start, weights=weights)
+    eta = _parameters_of(model, design, layout, start)
+    if eta.design is not None:  # shared offsets, or held distances, do not tie items together that no person links
+        refuse_parts(responses, linked_items(responses, mixed=True)[0][layout.item])
+    problem = Newton(likelihood, design=eta.design, fixed=eta.fixed)
+    if is_exact:
+        steepest = 1.0 if design is None else float(np.abs(design).sum(axis=0).max())
+        derivative = max(SETTLED, exact.rounding * steepest)
+        fit = problem.solve_to_gradient(eta.start, derivative, max_evaluations=NEWTON_STEPS)
     else:
-        found = problem.solve(eta, max_evaluations=NEWTON_STEPS)
-    if found.move > CLOSE:
+        fit = problem.solve(eta.start, max_evaluations=NEWTON_STEPS)
+    if fit.move > CLOSE:
         raise DesignError(
-            f"{part.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
-            "larger groups."
+            f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
+            "or larger groups."
         )
-    information = information_at(likelihood, found.point.beta)
-    thresholds, covariance = centered(layout, found.beta, free_inverse(found, information.matrix))
+    information = information_at(likelihood, fit.point.beta)
+    thresholds, covariance = centered(layout, fit.beta, free_inverse(fit, information.matrix))
     assert covariance is not None
-    loglik = found.point.loglik if likelihood is exact else None
+    loglik = fit.point.loglik if is_exact else None
     return GroupFit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)
 
 
 def fit_group(
-    part: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
+    responses: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
 ) -> GroupFit:
     """The thresholds of one group, whose persons may have weights."""
-    if part.thresholds.binary and weights is None:
-        return _by_estimator(part, model.estimator)
-    return by_newton(part, model, design, name, weights)
+    if responses.thresholds.binary and weights is None:
+        return _by_estimator(responses, model.estimator)
+    return by_newton(responses, model, design, name, weights)
 
 
 def calibrate_groups(
@@ -343,40 +404,31 @@ def calibrate_groups(
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
-    layout = responses.thresholds
-    members = [split.group == k for k in range(split.n_groups)]
-    groups = [responses.take_persons(each) for each in members]
-    n_groups_with = np.sum([group.item_counts > 0 for group in groups], axis=0)
-    kept = np.ones(responses.n_items, dtype=bool)
-    if model.shape is not None and not layout.binary:
-        kept = np.isfinite(layout.mean(model.shape))
-    kept = _common_items(groups, split.names, kept, model)
-    model = model.of_items(layout, np.flatnonzero(kept))
-    everyone = responses.take_persons(split.group >= 0).take_items(kept)
-    groups = [group.take_items(kept) for group in groups]
+    persons = SampledPersons(responses, sampling)
+    groups = [persons.take(split.group == k) for k in range(split.n_groups)]
+    n_groups_with = np.sum([group.responses.item_counts > 0 for group in groups], axis=0)
+    common = _common_items([group.responses for group in groups], split.names, model)
+    model = model.of_items(responses.thresholds, np.flatnonzero(common))
+    everyone = responses.take_persons(split.group >= 0).take_items(common)
+    groups = [group.take_items(common) for group in groups]
     design = model.design(everyone)
-    samplings = [sampling.take(each) for each in members]
     fits = []
-    for group, name, own in zip(groups, split.names, samplings, strict=True):
-        fits.append(fit_group(group, model, design, name, own.weights))
-    thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
+    for group, name in zip(groups, split.names, strict=True):
+        fits.append(fit_group(group.responses, model, design, name, group.sampling.weights))
+    thresholds = np.array([fit.thresholds for fit in fits])
+    se = np.array([fit.se for fit in fits])
     covariances = tuple(fit.covariance for fit in fits if fit.covariance is not None)
     robust = None
     if not sampling.simple:
-        if thresholds.shape[1] > DENSE_ITEMS:
-            raise DesignError(
-                f"{responses.source}: groups of people with {sampling.words} are compared on up to {DENSE_ITEMS:,} "
-                f"items, and there are {len(everyone.items):,}. Compare fewer items at a time."
-            )
-        robust = sandwiches(groups, samplings, thresholds, design)
+        robust = _robust_errors(groups, thresholds, design)
         covariances = tuple(robust.covariances[g][g] for g in range(len(groups)))
-        se = np.sqrt(np.maximum([np.diag(one) for one in covariances], 0))
-    found = GroupCalibrations(
+        se = _standard_errors(covariances)
+    calibrations = GroupCalibrations(
         names=split.names,
-        sizes=np.array([group.n_persons for group in groups]),
+        sizes=np.array([group.responses.n_persons for group in groups]),
         everyone=everyone,
-        left_out=responses.items[~kept],
-        in_one_group=responses.items[~kept & (n_groups_with < 2)],
+        left_out=responses.items[~common],
+        in_one_group=responses.items[~common & (n_groups_with < 2)],
         thresholds=thresholds,
         covariances=covariances,
         difficulty=thresholds,
@@ -385,26 +437,44 @@ def calibrate_groups(
         design=design,
         sandwiches=robust,
     )
-    if layout.binary:
-        return found
-    variance = np.array([np.diag(one) for one in found.location_covariances])
-    difficulty = np.array([everyone.thresholds.mean(each) for each in thresholds])
-    return replace(found, difficulty=difficulty, se=np.sqrt(np.maximum(variance, 0)))
+    if everyone.thresholds.binary:
+        return calibrations
+    difficulty = np.array([everyone.thresholds.mean(of_group) for of_group in thresholds])
+    return replace(calibrations, difficulty=difficulty, se=_standard_errors(calibrations.location_covariances))
 
 
-def _common_items(
-    groups: Sequence[Responses], names: Sequence[str], kept: NDArray[np.bool_], model: GroupModel
-) -> NDArray[np.bool_]:
+def _robust_errors(groups: Sequence[SampledPersons], thresholds: Floats, design: Floats | None) -> Sandwiches:
+    first = groups[0]
+    if thresholds.shape[1] > DENSE_ITEMS:
+        raise DesignError(
+            f"{first.responses.source}: groups of people with {first.sampling.words} are compared on up to "
+            f"{DENSE_ITEMS:,} items, and there are {first.responses.n_items:,}. Compare fewer items at a time."
+        )
+    return sandwiches(groups, thresholds, design)
+
+
+def _standard_errors(covariances: Sequence[Floats]) -> Floats:
+    """Of each group (rows), where rounding may have left a variance just below zero."""
+    variance = np.array([np.diag(covariance) for covariance in covariances])
+    return np.sqrt(np.maximum(variance, 0))
+
+
+def _common_items(groups: Sequence[Responses], names: Sequence[str], model: GroupModel) -> NDArray[np.bool_]:
+    """The items that have a common scale in each group, and a shape, where the distances of thresholds are held."""
+    layout = groups[0].thresholds
+    common = np.ones(layout.n_items, dtype=bool)
+    if model.shape is not None and not layout.binary:
+        common = np.isfinite(layout.mean(model.shape))
     while True:
-        before = kept.copy()
+        before = common.copy()
         for name, group in zip(names, groups, strict=True):
-            here = _estimable_here(group.take_items(kept), name, group.n_items, model)
-            kept[np.flatnonzero(kept)[~here]] = False
-        if (kept == before).all():
-            return kept
+            in_group = _estimable_items(group.take_items(common), name, group.n_items, model)
+            common[np.flatnonzero(common)[~in_group]] = False
+        if (common == before).all():
+            return common
 
 
-def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel) -> NDArray[np.bool_]:
+def _estimable_items(group: Responses, name: str, n_items: int, model: GroupModel) -> NDArray[np.bool_]:
     """Which items have a common scale in this group: its largest strongly connected component of thresholds.
 
     An item that is extreme there is a component of its own. An error names the group when hardly any item is left, or
@@ -413,22 +483,27 @@ def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel
     layout = group.thresholds
     if not layout.binary and (model.scales is not None or model.shape is not None):
         return scalable(group)
-    kept = np.logical_and.reduceat(components(group) == 0, layout.first)
-    if 2 <= kept.sum() <= group.n_items / 2:
+    connected = np.logical_and.reduceat(components(group) == 0, layout.first)
+    n_connected = connected.sum()
+    who = f"in the group {name!r} ({count(group.n_persons, 'person')})"
+    if 2 <= n_connected <= group.n_items / 2:
         try:
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({count(group.n_persons, 'person')}) of {error.args[0]} Or use fewer or "
-                "larger groups: the items must be connected within each."
+                f"{who} of {error.args[0]} Or use fewer or larger groups: the items must be connected within each."
             ) from None
-    if kept.sum() < 2:
-        gone = n_items - group.n_items
-        others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
-        why = "have both right and wrong answers" if layout.binary else "have answers in all their categories"
-        remedy = "" if layout.binary else "; or join categories that few people use"
+    if n_connected < 2:
+        why = "have both right and wrong answers"
+        remedy = ""
+        if not layout.binary:
+            why = "have answers in all their categories"
+            remedy = "; or join categories that few people use"
+        n_left_out = n_items - group.n_items
+        if n_left_out:
+            why += f" ({n_left_out:,} of {n_items:,} items were already left out, extreme in another group)"
         raise DesignError(
-            f"{group.source}: in the group {name!r} ({count(group.n_persons, 'person')}) no two items can be "
-            f"compared, because too few there {why}{others}. Use fewer or larger groups, or another split{remedy}."
+            f"{group.source}: {who} no two items can be compared, because too few there {why}. Use fewer or larger "
+            f"groups, or another split{remedy}."
         )
-    return kept
+    return connected

@@ -13,13 +13,15 @@ few strong differences in one direction show up as small opposite ones everywher
 The effect on the delta scale of the Educational Testing Service is -2.35 contrast: negative when the item is harder for
 the focal group. Their classes: A, |delta| < 1 or not different from 0; C, |delta| >= 1.5 and beyond 1 by more than
 chance; B otherwise.
+
+`study.dif` calls `differential`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,14 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.inference.groups.calibrations import Combination, GroupCalibrations, calibrate_groups, locations_like
+from spectral_irt.inference.groups.calibrations import (
+    Combination,
+    GroupCalibrations,
+    GroupModel,
+    calibrate_groups,
+    contrast,
+    locations_like,
+)
 from spectral_irt.inference.groups.dif_details import (
     mean_location,
     nonuniform_columns,
@@ -48,10 +57,14 @@ from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
-SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
+SMALL = 1.0  # |delta| below which an item is class A
+LARGE = 1.5  # |delta| from which an item may be class C
+CLASS_C_LEVEL = 0.05  # of the test that |delta| is beyond `SMALL`
 FEWEST_ANCHORS = 0.25  # of the items
-MOST = 0.4  # share of items that may differ, for the others to say where zero is
-APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
+MOST_DIFFER = 0.4  # share of items that may differ, for the others to say where zero is
+ANCHOR_LIMIT = (
+    2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,18 +136,21 @@ class Differential:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
-        m, named = len(self.items["item"]), {finding.code: len(finding.items) for finding in self.findings}
+        n_named = {finding.code: len(finding.items) for finding in self.findings}
+        nonuniform = None
+        if self.nonuniform_tested:
+            nonuniform = n_named.get("nonuniform_items", 0)
         return {
             "reference": self.reference,
             "groups": dict(zip(self.groups.names, self.groups.sizes.tolist(), strict=True)),
             "statistic": self.test.statistic,
             "df": self.test.df,
             "p": self.test.p,
-            "items_compared": m,
+            "items_compared": len(self.items["item"]),
             "anchors": len(self.anchors),
             "classes": self.classes,
-            "flagged": named.get("differential_items", 0),
-            "nonuniform": named.get("nonuniform_items", 0) if self.nonuniform_tested else None,
+            "flagged": n_named.get("differential_items", 0),
+            "nonuniform": nonuniform,
         }
 
     def __repr__(self) -> str:
@@ -189,60 +205,104 @@ def differential(
     """
     if not 0 < level < 1:
         raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")
-    split, findings = large_enough(responses, by_label(responses, groups), min_people)
+    split, group_findings = large_enough(responses, by_label(responses, groups), min_people)
     if reference is not None:
-        if str(reference) not in split.names:
-            raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
-        base = split.names.index(str(reference))
-        order = [base, *(k for k in range(split.n_groups) if k != base)]
-        code = np.append(np.argsort(order), -1)  # of those in no group
-        split = Split(tuple(split.names[k] for k in order), code[split.group])
+        split = _with_reference(split, reference)
     model = locations_like(calibration)
-    found = calibrate_groups(responses, split, model, sampling)
-    test = compare_groups(found)
-    chosen = _anchors(found, anchors)
-    centered = found.centered_on(chosen)
-    contrasts, items = _contrasts(centered, level), _overall(centered, level)
-    matched, note = matched_columns(found.everyone, split, chosen, DELTA, sampling)
-    contrasts |= matched
-    before = _flagged(items, contrasts)
-    by_slope = np.zeros_like(before)
-    if before.any():
-        kept = positions(responses.items, found.items) >= 0
-        own = model.of_items(responses.thresholds, np.flatnonzero(kept))
-        shifts = slope_shifts(found, split.group[split.group >= 0], own, chosen)
-        # Slopes also moved items into or out of the anchors, which are chosen anew without what slopes explain.
-        fair_anchors = _anchors(found, anchors, shifts)
-        fair = found.centered_on(fair_anchors)
-        shifts = shifts.centered_on(fair_anchors)
-        contrasts["flagged"] = contrasts["flagged"] & _beyond_slopes(contrasts, _contrasts(fair, level, shifts))
-        items["flagged"] = items["flagged"] & _beyond_slopes(items, _overall(fair, level, shifts))
-        by_slope = before & ~_flagged(items, contrasts)
-    findings += [*found.findings, *note, *_findings(items, contrasts, centered, by_slope, level)]
-    findings += [] if sampling.simple else [_sampling_finding(centered, sampling)]
+    calibrations = calibrate_groups(responses, split, model, sampling)
+    is_anchor = _anchors(calibrations, anchors)
+    centered = calibrations.centered_on(is_anchor)
+    tables = _Tables(_contrasts(centered, level), _overall(centered, level))
+    matched, matching_findings = matched_columns(calibrations.everyone, split, is_anchor, DELTA, sampling)
+    tables.contrasts.update(matched)
+    by_slope = np.zeros(len(calibrations.items), dtype=bool)
+    if tables.flagged.any():
+        shifts = _slope_shifts(responses, split, model, calibrations, is_anchor)
+        by_slope = _take_off_slopes(tables, calibrations, shifts, anchors, level)
+    findings = [*group_findings, *calibrations.findings, *matching_findings]
+    findings += _findings(tables, centered, by_slope, level)
+    if not sampling.simple:
+        findings.append(_sampling_finding(centered, sampling))
     if nonuniform:
-        contrasts |= nonuniform_columns(calibration, responses, split, found.items, min_people, level, sampling)
-        findings += nonuniform_findings(contrasts)
-    differ, m = int(items["flagged"].sum()), len(found.items)
-    if isinstance(anchors, str) and differ > MOST * m:
-        sentence = (
-            f"{differ:,} of {m:,} items differ between the groups: with so many, nobody can tell from the answers "
-            "alone which ones are harder for one group and which are easier for the other."
+        tables.contrasts.update(
+            nonuniform_columns(calibration, responses, split, calibrations.items, min_people, level, sampling)
         )
-        remedy = "Center on items known to be fair: in Python, name them as the anchors of study.dif."
-        findings.append(Finding("too_many_differ", "warning", sentence, remedy))
+        findings += nonuniform_findings(tables.contrasts)
+    if isinstance(anchors, str):
+        findings += _too_many_differ(tables.items)
     by_threshold: Columns = {}
     if not responses.thresholds.binary:
-        by_threshold, further, told = threshold_contrasts(
-            calibration, responses, split, found.items, chosen, level, sampling
+        details = threshold_contrasts(
+            calibration, responses, split, calibrations.items, is_anchor, level, sampling=sampling
         )
-        contrasts |= further
-        findings += told
-    anchored = found.items[chosen]
-    origin = mean_location(calibration, anchored)
+        by_threshold = details.thresholds
+        tables.contrasts.update(details.items)
+        findings += details.findings
+    anchor_items = calibrations.items[is_anchor]
+    origin = mean_location(calibration, anchor_items)
     for name in ("difficulty", "difficulty_reference"):
-        contrasts[name] = contrasts[name] + origin
-    return Differential(contrasts, items, test, centered, split.names[0], anchored, tuple(findings), by_threshold)
+        tables.contrasts[name] = tables.contrasts[name] + origin
+    return Differential(
+        contrasts=tables.contrasts,
+        items=tables.items,
+        test=compare_groups(calibrations),
+        groups=centered,
+        reference=split.names[0],
+        anchors=anchor_items,
+        findings=tuple(findings),
+        by_threshold=by_threshold,
+    )
+
+
+class _Tables(NamedTuple):
+    """Every item in every focal group against the reference, and every item over all groups."""
+
+    contrasts: Columns
+    items: Columns
+
+    @property
+    def flagged(self) -> NDArray[np.bool_]:
+        """Items that are flagged over all groups, or in one of them against the reference."""
+        rows = np.vstack([self.items["flagged"], self.contrasts["flagged"].reshape(-1, len(self.items["item"]))])
+        return np.asarray(rows.any(axis=0), dtype=bool)
+
+
+def _with_reference(split: Split, reference: Any) -> Split:
+    """The groups with this one first."""
+    if str(reference) not in split.names:
+        raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
+    first = split.names.index(str(reference))
+    order = [first, *(k for k in range(split.n_groups) if k != first)]
+    code = np.append(np.argsort(order), -1)  # the last of those in no group
+    return Split(tuple(split.names[k] for k in order), code[split.group])
+
+
+def _slope_shifts(
+    responses: Responses, split: Split, model: GroupModel, groups: GroupCalibrations, anchors: NDArray[np.bool_]
+) -> SlopeShifts:
+    """What slopes alone make of the comparison."""
+    compared = np.flatnonzero(positions(responses.items, groups.items) >= 0)
+    model_of_compared = model.of_items(responses.thresholds, compared)
+    return slope_shifts(groups, split.group[split.group >= 0], model_of_compared, anchors)
+
+
+def _take_off_slopes(
+    tables: _Tables, groups: GroupCalibrations, shifts: SlopeShifts, anchors: str | Iterable[Any], level: float
+) -> NDArray[np.bool_]:
+    """Flags only what goes beyond the slopes; which items are no longer flagged.
+
+    Slopes also moved items into or out of the anchors, which are chosen anew without what slopes explain.
+    """
+    before = tables.flagged
+    is_anchor = _anchors(groups, anchors, shifts)
+    centered = groups.centered_on(is_anchor)
+    shifts = shifts.centered_on(is_anchor)
+    for table, without_slopes in (
+        (tables.contrasts, _contrasts(centered, level, shifts)),
+        (tables.items, _overall(centered, level, shifts)),
+    ):
+        table["flagged"] = table["flagged"] & _beyond_slopes(table, without_slopes)
+    return before & ~tables.flagged
 
 
 def _anchors(
@@ -263,29 +323,31 @@ def _anchors(
 
 def _purified(groups: GroupCalibrations, shifts: SlopeShifts | None) -> NDArray[np.bool_]:
     """The items that agree in every focal group on how far it is from the reference group."""
-    size = np.zeros(len(groups.items))
-    anchors = np.ones(len(groups.items), dtype=bool)
-    for k in range(1, len(groups.names)):
-        coefficients = np.zeros(len(groups.names))
-        coefficients[[k, 0]] = 1.0, -1.0
+    n_items = len(groups.items)
+    largest_z = np.zeros(n_items)
+    anchors = np.ones(n_items, dtype=bool)
+    for focal in range(1, len(groups.names)):
+        coefficients = contrast(len(groups.names), focal, 0)
         errors = groups.combined_errors(coefficients)
         difference = coefficients @ groups.difficulty
         if shifts is not None:
             difference = difference - coefficients @ shifts.shift
             errors = errors + JointErrors.independent(np.sqrt(coefficients**2 @ shifts.se**2))
         df = float(np.median(groups.combined(coefficients).df))
-        found = robust_center(difference, errors, limit=as_t(APART, df), excess=False)
-        anchors &= found.agrees
-        size = np.maximum(size, np.abs(found.z))
-    fewest = max(2, int(np.ceil(FEWEST_ANCHORS * len(size))))
+        agreement = robust_center(difference, errors, limit=as_t(ANCHOR_LIMIT, df), excess=False)
+        anchors &= agreement.agrees
+        largest_z = np.maximum(largest_z, np.abs(agreement.z))
+    fewest = max(2, int(np.ceil(FEWEST_ANCHORS * n_items)))
     if anchors.sum() < fewest:  # many groups, each with other items that differ: those that differ least
-        anchors = size <= np.partition(size, fewest - 1)[fewest - 1]
+        anchors = largest_z <= np.partition(largest_z, fewest - 1)[fewest - 1]
     return anchors
 
 
 def as_t(limit: float, df: float) -> float:
     """The value that Student's t exceeds as often as a standard normal variable exceeds this one."""
-    return limit if np.isinf(df) else t_quantile(df, tail=float(two_sided(limit)) / 2)
+    if np.isinf(df):
+        return limit
+    return t_quantile(df, tail=float(two_sided(limit)) / 2)
 
 
 def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05, df: Floats | float = np.inf) -> NDArray[Any]:
@@ -295,116 +357,117 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05, df: Flo
     array(['A', 'B', 'A', 'B', 'C'], dtype=object)
     """
     size = np.abs(delta)
-    out = np.full(len(delta), "B", dtype=object)
+    classes = np.full(len(delta), "B", dtype=object)
     with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = two_sided((size - SMALL) / se, df) / 2 < 0.05
-        out[(size >= LARGE) & beyond] = "C"
-    out[(size < SMALL) | ~(p < level)] = "A"
-    return out
+        beyond_small = two_sided((size - SMALL) / se, df) / 2 < CLASS_C_LEVEL
+    classes[(size >= LARGE) & beyond_small] = "C"
+    classes[(size < SMALL) | ~(p < level)] = "A"
+    return classes
 
 
-def _pair(groups: GroupCalibrations, one: int, other: int, shifts: SlopeShifts | None) -> Combination:
+def _pair(groups: GroupCalibrations, group: int, other: int, shifts: SlopeShifts | None) -> Combination:
     """The difficulties in one group less those in another; less what slopes explain, if that is given."""
-    coefficients = np.zeros(len(groups.names))
-    coefficients[[one, other]] = 1.0, -1.0
-    found = groups.combined(coefficients)
+    difference = groups.combined(contrast(len(groups.names), group, other))
     if shifts is None:
-        return found
-    explained = shifts.shift[one] - shifts.shift[other]
-    error = np.hypot(shifts.se[one], shifts.se[other])
-    return Combination(found.value - explained, np.hypot(found.se, error), found.df)
+        return difference
+    explained = shifts.shift[group] - shifts.shift[other]
+    explained_se = np.hypot(shifts.se[group], shifts.se[other])
+    return Combination(difference.value - explained, np.hypot(difference.se, explained_se), difference.df)
 
 
 def _contrasts(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None = None) -> Columns:
+    """Each item in each focal group against the reference."""
     names = np.array(groups.names, dtype=object)
-    m, focal = len(groups.items), len(names) - 1
-    each = [_pair(groups, k, 0, shifts) for k in range(1, len(names))]
-    contrast, se, z, p = (np.concatenate([getattr(one, name) for one in each]) for name in ("value", "se", "z", "p"))
-    df = np.concatenate([one.df for one in each])
+    n_items = len(groups.items)
+    n_focal = len(names) - 1
+    pairs = [_pair(groups, focal, 0, shifts) for focal in range(1, len(names))]
+    size = np.concatenate([pair.value for pair in pairs])
+    se = np.concatenate([pair.se for pair in pairs])
+    p = np.concatenate([pair.p for pair in pairs])
+    df = np.concatenate([pair.df for pair in pairs])
     columns: Columns = {
-        "item": np.tile(groups.items, focal),
-        "group": np.repeat(names[1:], m),
-        "reference": np.repeat(names[:1], m * focal),
+        "item": np.tile(groups.items, n_focal),
+        "group": np.repeat(names[1:], n_items),
+        "reference": np.repeat(names[:1], n_items * n_focal),
         "difficulty": groups.difficulty[1:].ravel(),
-        "difficulty_reference": np.tile(groups.difficulty[0], focal),
-        "contrast": contrast,
+        "difficulty_reference": np.tile(groups.difficulty[0], n_focal),
+        "contrast": size,
         "se": se,
-        "z": z,
+        "z": np.concatenate([pair.z for pair in pairs]),
         "p": p,
         "p_holm": adjusted(p, "holm"),
         "p_bh": adjusted(p, "bh"),
-        **_judged(-contrast, se, p, level, df),
+        **_class_columns(-size, se, p, level, df),
     }
     if np.isfinite(df).any():
         columns["df"] = df
     return columns
 
 
-def _judged(size: Floats, se: Floats, p: Floats, level: float, df: Floats) -> Columns:
+def _class_columns(size: Floats, se: Floats, p: Floats, level: float, df: Floats) -> Columns:
     """`delta, class, flagged` of differences in logits."""
     classes = ets_class(DELTA * size, DELTA * se, p, level, df)
     return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (adjusted(p, "bh") < level)}
 
 
-def _flagged(items: Columns, contrasts: Columns) -> NDArray[np.bool_]:
-    """Items that are flagged over all groups, or in one of them against the reference."""
-    rows = np.vstack([items["flagged"], contrasts["flagged"].reshape(-1, len(items["item"]))])
-    return np.asarray(rows.any(axis=0), dtype=bool)
-
-
-def _beyond_slopes(found: Columns, fair: Columns) -> NDArray[np.bool_]:
+def _beyond_slopes(table: Columns, without_slopes: Columns) -> NDArray[np.bool_]:
     """Rows that are flagged without what slopes explain, too, and in the same direction: where taking that off turns a
     difference round, nobody can tell which of the two it is."""
-    if "contrast" in found:
-        turned = found["contrast"] * fair["contrast"] < 0
+    if "contrast" in table:
+        turned = table["contrast"] * without_slopes["contrast"] < 0
     else:
-        turned = found["harder_for"] != fair["harder_for"]
-    return np.asarray(fair["flagged"] & ~np.asarray(turned), dtype=bool)
+        turned = table["harder_for"] != without_slopes["harder_for"]
+    return np.asarray(without_slopes["flagged"] & ~np.asarray(turned), dtype=bool)
 
 
 def _overall(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None = None) -> Columns:
     """Each item over all groups, with the largest contrast between any two."""
-    n_groups, item = len(groups.names), np.arange(len(groups.items))
-    difficulty, error = groups.difficulty, groups.se
+    n_groups, n_items = groups.difficulty.shape
+    difficulty = groups.difficulty
+    shift_se = np.zeros_like(groups.se)
     if shifts is not None:
-        difficulty, error = difficulty - shifts.shift, np.hypot(error, shifts.se)
-    high, low = difficulty.argmax(axis=0), difficulty.argmin(axis=0)
-    largest, se = np.zeros((2, len(item)))
-    df = np.full(len(item), np.inf)
-    for one, other in sorted(set(zip(high.tolist(), low.tolist(), strict=True))):
-        here = (high == one) & (low == other)
-        if one != other:
-            pair = _pair(groups, one, other, shifts)
-            largest[here], se[here], df[here] = pair.value[here], pair.se[here], pair.df[here]
+        difficulty = difficulty - shifts.shift
+        shift_se = shifts.se
+    hardest = difficulty.argmax(axis=0)
+    easiest = difficulty.argmin(axis=0)
+    largest = np.zeros(n_items)
+    se = np.zeros(n_items)
+    df = np.full(n_items, np.inf)
+    for high, low in sorted(set(zip(hardest.tolist(), easiest.tolist(), strict=True))):
+        if high != low:
+            items = (hardest == high) & (easiest == low)
+            pair = _pair(groups, high, low, shifts)
+            largest[items] = pair.value[items]
+            se[items] = pair.se[items]
+            df[items] = pair.df[items]
     if n_groups == 2:
         pair = _pair(groups, 1, 0, shifts)
         statistic, p = pair.z**2, pair.p
     elif groups.sandwiches is None:
-        statistic = weighted_spread(difficulty, error**2)
+        statistic = weighted_spread(difficulty, np.hypot(groups.se, shift_se) ** 2)
         p = chi2_tail(statistic, n_groups - 1)
     else:
-        statistic = groups.item_statistics(difficulty, np.zeros_like(error) if shifts is None else shifts.se)
+        statistic = groups.item_statistics(difficulty, shift_se)
         p = wald_tail(statistic, n_groups - 1, groups.df_joint)
     names = np.array(groups.names, dtype=object)
     return {
         "item": groups.items,
         "statistic": statistic,
-        "df": np.full(len(item), n_groups - 1),
+        "df": np.full(n_items, n_groups - 1),
         "p": p,
         "p_holm": adjusted(p, "holm"),
         "p_bh": adjusted(p, "bh"),
         "largest": largest,
-        "harder_for": names[high],
-        "easier_for": names[low],
-        **_judged(largest, se, p, level, df),
+        "harder_for": names[hardest],
+        "easier_for": names[easiest],
+        **_class_columns(largest, se, p, level, df),
     }
 
 
 def highest_class(items: Columns, contrasts: Columns) -> NDArray[Any]:
     """The class of each item: the highest of any comparison, of the two groups that differ most, and of each group with
     the reference."""
-    m = len(items["item"])
-    letters: NDArray[Any] = np.vstack([items["class"], contrasts["class"].reshape(-1, m)])
+    letters: NDArray[Any] = np.vstack([items["class"], contrasts["class"].reshape(-1, len(items["item"]))])
     return letters.max(axis=0)
 
 
@@ -419,62 +482,95 @@ def _sampling_finding(groups: GroupCalibrations, sampling: Sampling) -> Finding:
     return Finding("groups_sampled", "note", sentence)
 
 
-def _findings(
-    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
-) -> list[Finding]:
+def _too_many_differ(items: Columns) -> list[Finding]:
+    """A warning where anchors cannot be found in the data, because most of the items may not differ."""
+    n_differ = int(items["flagged"].sum())
+    n_items = len(items["item"])
+    if n_differ <= MOST_DIFFER * n_items:
+        return []
+    sentence = (
+        f"{n_differ:,} of {n_items:,} items differ between the groups: with so many, nobody can tell from the answers "
+        "alone which ones are harder for one group and which are easier for the other."
+    )
+    remedy = "Center on items known to be fair: in Python, name them as the anchors of study.dif."
+    return [Finding("too_many_differ", "warning", sentence, remedy)]
+
+
+def _findings(tables: _Tables, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float) -> list[Finding]:
     """What both tables say, over all groups and against the reference; and which items only differ by their slopes."""
-    m, found = len(groups.items), []
-    letter = highest_class(items, contrasts)
-    flagged = np.vstack([items["flagged"], contrasts["flagged"].reshape(-1, m)])
-    chosen = np.flatnonzero(flagged.any(axis=0))
     between = f"between the groups {listed(groups.names)}"
-    if len(chosen):
-        p = np.where(flagged, np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, m)]), 1.0).min(axis=0)
-        found.append(
-            Finding(
-                "differential_items",
-                "warning",
-                f"DIF in {len(chosen):,} of {m:,} items {between}: {_told(chosen, items, letter, groups, p)}.",
-                "Review these items; one that is unfair can be dropped, or given a difficulty for each group.",
-                tuple(groups.items[_by_size(chosen, items)].tolist()),
-            )
-        )
+    if tables.flagged.any():
+        findings = [_differential_items(tables, groups, between)]
     else:
-        seen = np.flatnonzero((letter != "A") & ~by_slope)
-        which = "the other items" if by_slope.any() else f"all {m:,} items"
-        sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
-        if len(seen):
-            sentence = (
-                f"No DIF seen {between} after adjusting for {len(contrasts['item']):,} comparisons. {len(seen):,} "
-                f"would be in class B or C before adjustment, none with an adjusted p below {level:g}: "
-                f"{_told(seen, items, letter, groups)}."
-            )
-        found.append(Finding("no_differential_items", "note", sentence))
+        findings = [_no_differential_items(tables, groups, by_slope, level, between)]
     if by_slope.any():
-        named = groups.items[_by_size(np.flatnonzero(by_slope), items)]
-        one = len(named) == 1
+        findings.append(_differences_by_slope(tables.items, by_slope))
+    return findings
+
+
+def _differential_items(tables: _Tables, groups: GroupCalibrations, between: str) -> Finding:
+    items, contrasts = tables.items, tables.contrasts
+    n_items = len(items["item"])
+    differ = np.flatnonzero(tables.flagged)
+    flagged = np.vstack([items["flagged"], contrasts["flagged"].reshape(-1, n_items)])
+    p_bh = np.vstack([items["p_bh"], contrasts["p_bh"].reshape(-1, n_items)])
+    p = np.where(flagged, p_bh, 1.0).min(axis=0)
+    return Finding(
+        "differential_items",
+        "warning",
+        f"DIF in {len(differ):,} of {n_items:,} items {between}: {_largest_first(differ, tables, groups, p)}.",
+        "Review these items; one that is unfair can be dropped, or given a difficulty for each group.",
+        tuple(items["item"][_by_size(differ, items)].tolist()),
+    )
+
+
+def _no_differential_items(
+    tables: _Tables, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float, between: str
+) -> Finding:
+    letters = highest_class(tables.items, tables.contrasts)
+    before_adjustment = np.flatnonzero((letters != "A") & ~by_slope)
+    which = "the other items" if by_slope.any() else f"all {len(letters):,} items"
+    sentence = f"No DIF seen {between}: {which} are in class A (negligible)."
+    if len(before_adjustment):
         sentence = (
-            f"{count(len(named), 'item differs', 'items differ')} between the groups as "
-            f"{'its slope predicts' if one else 'their slopes predict'} for groups whose means differ, which is not "
-            f"counted as DIF: {listed(named)}."
+            f"No DIF seen {between} after adjusting for {len(tables.contrasts['item']):,} comparisons. "
+            f"{len(before_adjustment):,} would be in class B or C before adjustment, none with an adjusted p below "
+            f"{level:g}: {_largest_first(before_adjustment, tables, groups)}."
         )
-        remedy = "A model with slopes (2PL, generalized partial credit) would fit better."
-        found.append(Finding("differences_by_slope", "note", sentence, remedy, tuple(named.tolist())))
-    return found
+    return Finding("no_differential_items", "note", sentence)
+
+
+def _differences_by_slope(items: Columns, by_slope: NDArray[np.bool_]) -> Finding:
+    named = items["item"][_by_size(np.flatnonzero(by_slope), items)]
+    predicted = "their slopes predict"
+    if len(named) == 1:
+        predicted = "its slope predicts"
+    sentence = (
+        f"{count(len(named), 'item differs', 'items differ')} between the groups as {predicted} for groups whose means "
+        f"differ, which is not counted as DIF: {listed(named)}."
+    )
+    remedy = "A model with slopes (2PL, generalized partial credit) would fit better."
+    return Finding("differences_by_slope", "note", sentence, remedy, tuple(named.tolist()))
 
 
 def _by_size(chosen: Ints, items: Columns) -> Ints:
     return chosen[np.argsort(-items["largest"][chosen], kind="stable")]
 
 
-def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, p: Floats | None = None) -> str:
-    """The largest of them: 'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001)."""
-    parts = []
+def _largest_first(chosen: Ints, tables: _Tables, groups: GroupCalibrations, p: Floats | None = None) -> str:
+    """'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001); ..."""
+    items = tables.items
+    letters = highest_class(items, tables.contrasts)
+    clauses = []
     for k in _by_size(chosen, items):
-        worst = letter[k]
-        than = "" if len(groups.names) == 2 else f" than for {items['easier_for'][k]!r}"
-        parts.append(
-            f"{listed(groups.items[[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
-            f"logits (class {worst}{'' if p is None else f', adjusted {p_value(p[k])}'})"
+        than = ""
+        if len(groups.names) > 2:
+            than = f" than for {items['easier_for'][k]!r}"
+        details = f"class {letters[k]}"
+        if p is not None:
+            details += f", adjusted {p_value(p[k])}"
+        clauses.append(
+            f"{listed(items['item'][[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
+            f"logits ({details})"
         )
-    return first_few(parts)
+    return first_few(clauses)

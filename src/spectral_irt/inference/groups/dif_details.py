@@ -8,13 +8,14 @@ the four parts are calibrated on their own, and
 centered on the items that agree on it (`robust_center.py`), is zero under the model, whether or not the item has a
 uniform difference. A positive one says that the item discriminates less in the focal group. Each threshold on its own
 says where a difference lies: with thresholds estimated in each group and centered on the same anchors as the locations,
-a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same."""
+a chi-square with K - 1 degrees of freedom asks whether the K contrasts of an item are the same.
+
+`dif.differential` asks for both."""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,14 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations_like, model_like
+from spectral_irt.inference.groups.calibrations import (
+    RANK_DIGITS,
+    GroupCalibrations,
+    GroupModel,
+    calibrate_groups,
+    locations_like,
+    model_like,
+)
 from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.results import adjusted, first_few, two_sided, wald_tail
@@ -32,8 +40,6 @@ from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
-
-DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
 def nonuniform_columns(
@@ -50,49 +56,65 @@ def nonuniform_columns(
 
     NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
     """
-    values = np.full((3, split.n_groups - 1, len(items)), np.nan)
+    interactions = np.full((len(Interaction._fields), split.n_groups - 1, len(items)), np.nan)
     half = by_ability(responses, calibration.thresholds)  # cut at the same ability in all groups
     code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
     cells = Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
     sizes = np.bincount(code[responses.informative & (code >= 0)], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_people
     if enough[0] and enough[1:].any():
-        some = cells.keep(np.repeat(enough, 2))
-        values[:, enough[1:]] = _interactions(calibration, responses, some, items, sampling)
-    interaction, se, p = values.reshape(3, -1)
+        large_cells = cells.keep(np.repeat(enough, 2))
+        interactions[:, enough[1:]] = _interactions(calibration, responses, large_cells, items, sampling)
+    size, se, p = interactions.reshape(len(interactions), -1)
     p_bh = adjusted(p, "bh")
-    columns: Columns = {"interaction": interaction, "interaction_se": se, "interaction_p": p}
-    return {**columns, "interaction_p_bh": p_bh, "nonuniform": p_bh < level}
+    return {
+        "interaction": size,
+        "interaction_se": se,
+        "interaction_p": p,
+        "interaction_p_bh": p_bh,
+        "nonuniform": p_bh < level,
+    }
+
+
+class Interaction(NamedTuple):
+    """How much more an item differs between two groups among the more able than among the less able (focal groups x
+    items), with standard error and p."""
+
+    size: Floats
+    se: Floats
+    p: Floats
 
 
 def _interactions(
     calibration: Calibration, responses: Responses, cells: Split, items: NDArray[Any], sampling: Sampling
-) -> Floats:
-    """Interaction, standard error and p, 3 x focal groups x items, from pairs of cells of which the first is that of
-    the reference group."""
-    values = np.full((3, cells.n_groups // 2 - 1, len(items)), np.nan)
-    kept = np.flatnonzero(positions(responses.items, items) >= 0)
-    model = locations_like(calibration).of_items(responses.thresholds, kept)
+) -> Interaction:
+    """From pairs of cells, the less and the more able of each group, of which the first is the reference group."""
+    shape = (cells.n_groups // 2 - 1, len(items))
+    interaction = Interaction(np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan))
+    compared = np.flatnonzero(positions(responses.items, items) >= 0)
+    model = locations_like(calibration).of_items(responses.thresholds, compared)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = calibrate_groups(responses.take_items(kept), cells, model, sampling)
+            groups = calibrate_groups(responses.take_items(compared), cells, model, sampling)
     except DesignError:  # the halves are too thin to be calibrated on their own
-        return values
-    place = positions(found.items, items)
-    for row in range(values.shape[1]):
+        return interaction
+    place = positions(groups.items, items)
+    for row in range(shape[0]):
         rise = np.zeros(cells.n_groups)  # from the less to the more able half: of the focal group, less the reference's
-        rise[[0, 1, 2 * row + 2, 2 * row + 3]] = 1.0, -1.0, -1.0, 1.0
-        agreed = robust_center(rise @ found.difficulty, found.combined_errors(rise), excess=False)
-        interaction = found.combined(rise, agreed.agrees / agreed.agrees.sum())
-        values[:, row, place] = interaction.value, interaction.se, interaction.p
-    return values
+        rise[[0, 1]] = 1.0, -1.0
+        rise[[2 * row + 2, 2 * row + 3]] = -1.0, 1.0
+        agreement = robust_center(rise @ groups.difficulty, groups.combined_errors(rise), excess=False)
+        difference = groups.combined(rise, agreement.agrees / agreement.agrees.sum())
+        interaction.size[row, place] = difference.value
+        interaction.se[row, place] = difference.se
+        interaction.p[row, place] = difference.p
+    return interaction
 
 
 def nonuniform_findings(columns: Columns) -> list[Finding]:
     """The items whose difference depends on ability; or that nobody looked."""
-    known = np.isfinite(columns["interaction_p"])
-    if not known.any():
+    if not np.isfinite(columns["interaction_p"]).any():
         return [
             Finding(
                 "nonuniform_not_tested",
@@ -106,18 +128,20 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
         return []
     rows = rows[np.argsort(-np.abs(columns["interaction"][rows]), kind="stable")]
     items = list(dict.fromkeys(columns["item"][rows].tolist()))
-    parts = []
+    clauses = []
     for row in rows:
-        pair = columns["group"][row], columns["reference"][row]
-        harder, other = pair if columns["interaction"][row] > 0 else pair[::-1]
-        size = abs(columns["interaction"][row])
-        parts.append(f"{listed([columns['item'][row]])} harder for {harder!r} than for {other!r} by {size:.2f} logits")
+        size = columns["interaction"][row]
+        harder, easier = columns["group"][row], columns["reference"][row]
+        if size <= 0:
+            harder, easier = easier, harder
+        item = listed([columns["item"][row]])
+        clauses.append(f"{item} harder for {harder!r} than for {easier!r} by {abs(size):.2f} logits")
     return [
         Finding(
             "nonuniform_items",
             "warning",
             f"The difference changes from low to high scorers for {count(len(items), 'item')} (non-uniform DIF). From "
-            f"the lower to the upper half of the persons it grows: {first_few(parts)}.",
+            f"the lower to the upper half of the persons it grows: {first_few(clauses)}.",
             "Check whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )
@@ -133,6 +157,20 @@ def mean_location(calibration: Calibration, items: NDArray[Any]) -> float:
     return float(calibration.difficulty[positions(items, calibration.labels)].mean())
 
 
+class ThresholdContrasts(NamedTuple):
+    """The thresholds of every item in every group against the first one; what they say of items; findings.
+
+    `thresholds` has a row for each threshold and focal group: `item, category, group, reference, threshold,
+    threshold_reference, contrast, se, z, p, p_bh`. `items` has for each item and focal group, in the order of the
+    contrasts of items, `threshold_dif, threshold_dif_df, threshold_dif_p, threshold_dif_p_bh`: whether the contrasts of
+    its thresholds differ; NaN for items that have one threshold, or not all categories in each group.
+    """
+
+    thresholds: Columns
+    items: Columns
+    findings: tuple[Finding, ...]
+
+
 def threshold_contrasts(
     calibration: Calibration,
     responses: Responses,
@@ -141,70 +179,118 @@ def threshold_contrasts(
     anchors: NDArray[np.bool_],
     level: float,
     sampling: Sampling = SIMPLE,
-) -> tuple[Columns, Columns, tuple[Finding, ...]]:
-    """The thresholds of every item in every group against the first one; what they say of items; findings.
-
-    A row for each threshold and focal group has `item, category, group, reference, threshold, threshold_reference,
-    contrast, se, z, p, p_bh`. For each item and focal group, in the order of the contrasts of `items` (of which the
-    locations are centered on the `anchors`), there are `threshold_dif, threshold_dif_df, threshold_dif_p,
-    threshold_dif_p_bh`: whether the contrasts of its thresholds differ; NaN for items that have one threshold, or not
-    all categories in each group.
-    """
+) -> ThresholdContrasts:
+    """Of the items compared, whose locations are centered on the `anchors`."""
     shape = (split.n_groups - 1, len(items))
-    statistic, df = np.full(shape, np.nan), np.zeros(shape)
-    parts: list[Columns] = []
-    groups = None
-    if model_like(calibration).scales is None and responses.thresholds.widest > 1:
-        with contextlib.suppress(DesignError):  # too few items have all their categories in each group
-            kept = positions(responses.items, items) >= 0
-            groups = calibrate_groups(responses.take_items(kept), split, GroupModel(), sampling)
-    df2 = np.inf if groups is None else groups.df_joint
+    statistic = np.full(shape, np.nan)
+    df = np.zeros(shape)
+    thresholds: Columns = {}
+    df_errors = np.inf
+    groups = _free_thresholds(calibration, responses, split, items, sampling)
     if groups is not None:
-        layout, place, names = groups.layout, positions(groups.items, items), np.array(groups.names, dtype=object)
-        chosen = anchors[place] if anchors[place].any() else np.ones(len(place), dtype=bool)
-        weight = chosen[layout.item] / (chosen.sum() * layout.max_score[layout.item])  # in the anchors' mean location
-        origin = mean_location(calibration, groups.items[chosen])
-        thresholds = groups.thresholds - (groups.thresholds @ weight)[:, None] + origin
-        for row in range(split.n_groups - 1):
-            contrast = thresholds[row + 1] - thresholds[0]
-            errors = JointErrors.dense(groups.threshold_covariance(row + 1))
-            cross = errors.times(weight)
-            covariance = errors.full() - cross[:, None] - cross + weight @ cross
-            se = np.sqrt(np.maximum(np.diag(covariance), 0))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                z = np.where(se > 0, contrast / se, 0.0)
-            one = {
-                "item": groups.items[layout.item],
-                "category": layout.level,
-                "group": np.repeat(names[[row + 1]], layout.n_entries),
-                "reference": np.repeat(names[:1], layout.n_entries),
-                "threshold": thresholds[row + 1],
-                "threshold_reference": thresholds[0],
-            }
-            parts.append(one | {"contrast": contrast, "se": se, "z": z, "p": two_sided(z, df2)})
-            statistic[row, place], df[row, place] = _unlike(layout, contrast, covariance)
-    p = np.where(df > 0, wald_tail(statistic, np.maximum(df, 1), df2), np.nan).ravel()
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    if rows:
-        rows["p_bh"] = adjusted(rows["p"], "bh")
+        df_errors = groups.df_joint
+        place = positions(groups.items, items)
+        is_anchor = anchors[place] if anchors[place].any() else np.ones(len(place), dtype=bool)
+        centered = _centered_thresholds(calibration, groups, is_anchor)
+        rows = []
+        for focal in range(1, split.n_groups):
+            difference = _threshold_difference(groups, centered, focal)
+            rows.append(_threshold_rows(groups, centered, focal, difference))
+            statistic[focal - 1, place], df[focal - 1, place] = _unlike(groups.layout, *difference)
+        thresholds = {name: np.concatenate([columns[name] for columns in rows]) for name in rows[0]}
+        thresholds["p_bh"] = adjusted(thresholds["p"], "bh")
+    p = np.where(df > 0, wald_tail(statistic, np.maximum(df, 1), df_errors), np.nan).ravel()
     columns: Columns = {
         "threshold_dif": statistic.ravel(),
         "threshold_dif_df": df.ravel().astype(np.int64),
         "threshold_dif_p": p,
         "threshold_dif_p_bh": adjusted(p, "bh"),
     }
-    return rows, columns, _threshold_findings(rows, columns, np.tile(items, split.n_groups - 1), level)
+    findings = _threshold_findings(thresholds, columns, np.tile(items, split.n_groups - 1), level)
+    return ThresholdContrasts(thresholds, columns, findings)
+
+
+def _free_thresholds(
+    calibration: Calibration, responses: Responses, split: Split, items: NDArray[Any], sampling: Sampling
+) -> GroupCalibrations | None:
+    """The groups with every threshold free; None of a rating scale, where thresholds go together, and where too few
+    items have all their categories in each group."""
+    if model_like(calibration).scales is not None or responses.thresholds.widest == 1:
+        return None
+    compared = positions(responses.items, items) >= 0
+    try:
+        return calibrate_groups(responses.take_items(compared), split, GroupModel(), sampling)
+    except DesignError:
+        return None
+
+
+class _CenteredThresholds(NamedTuple):
+    """Thresholds of every group (groups x thresholds), on the scale of the calibration; and the weights of the
+    thresholds in the mean location of the anchors, which all groups share."""
+
+    thresholds: Floats
+    weights: Floats
+
+
+def _centered_thresholds(
+    calibration: Calibration, groups: GroupCalibrations, anchors: NDArray[np.bool_]
+) -> _CenteredThresholds:
+    layout = groups.layout
+    weights = anchors[layout.item] / (anchors.sum() * layout.max_score[layout.item])
+    origin = mean_location(calibration, groups.items[anchors])
+    return _CenteredThresholds(groups.thresholds - (groups.thresholds @ weights)[:, None] + origin, weights)
+
+
+class _Difference(NamedTuple):
+    """Thresholds of a focal group less those of the reference, and their covariance."""
+
+    contrast: Floats
+    covariance: Floats
+
+
+def _threshold_difference(groups: GroupCalibrations, centered: _CenteredThresholds, focal: int) -> _Difference:
+    errors = JointErrors.dense(groups.threshold_covariance(focal))
+    with_mean = errors.times(centered.weights)
+    covariance = errors.full() - with_mean[:, None] - with_mean + centered.weights @ with_mean
+    return _Difference(centered.thresholds[focal] - centered.thresholds[0], covariance)
+
+
+def _threshold_rows(
+    groups: GroupCalibrations, centered: _CenteredThresholds, focal: int, difference: _Difference
+) -> Columns:
+    layout = groups.layout
+    names = np.array(groups.names, dtype=object)
+    se = np.sqrt(np.maximum(np.diag(difference.covariance), 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(se > 0, difference.contrast / se, 0.0)
+    return {
+        "item": groups.items[layout.item],
+        "category": layout.level,
+        "group": np.repeat(names[[focal]], layout.n_entries),
+        "reference": np.repeat(names[:1], layout.n_entries),
+        "threshold": centered.thresholds[focal],
+        "threshold_reference": centered.thresholds[0],
+        "contrast": difference.contrast,
+        "se": se,
+        "z": z,
+        "p": two_sided(z, groups.df_joint),
+    }
 
 
 def _unlike(layout: Thresholds, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-    """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
-    found, df = np.full(layout.n_items, np.nan), np.maximum(layout.max_score - 1.0, 0.0)
-    for i in np.flatnonzero(df):
-        mine = slice(layout.first[i], layout.first[i] + layout.max_score[i])
-        inverse, d = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True), contrast[mine]
-        one = inverse.sum(axis=1)
-        found[i] = float(d @ inverse @ d - (one @ d) ** 2 / one.sum())
-    return found, df
+    """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom.
+
+    With d the contrasts of an item, V their covariance and 1 a vector of ones, d'V^-1 d - (1'V^-1 d)^2 / 1'V^-1 1.
+    """
+    statistic = np.full(layout.n_items, np.nan)
+    df = np.maximum(layout.max_score - 1.0, 0.0)
+    for item in np.flatnonzero(df):
+        place = slice(layout.first[item], layout.first[item] + layout.max_score[item])
+        d = contrast[place]
+        inverse = np.linalg.pinv(covariance[place, place], rcond=RANK_DIGITS, hermitian=True)
+        sums = inverse.sum(axis=1)
+        statistic[item] = float(d @ inverse @ d - (sums @ d) ** 2 / sums.sum())
+    return statistic, df
 
 
 def _threshold_findings(
@@ -215,20 +301,20 @@ def _threshold_findings(
         return ()
     rows = rows[np.argsort(columns["threshold_dif_p"][rows], kind="stable")]
     named = list(dict.fromkeys(items[rows].tolist()))
-    told = []
+    clauses = []
     for item in named:
-        mine = np.flatnonzero(positions(thresholds["item"], [item]) >= 0)
-        most = mine[np.argmax(np.abs(thresholds["z"][mine]))]
-        told.append(
-            f"{listed([item])} above all at category {thresholds['category'][most]} "
-            f"({thresholds['contrast'][most]:+.2f} logits for {thresholds['group'][most]!r})"
+        of_item = np.flatnonzero(positions(thresholds["item"], [item]) >= 0)
+        largest = of_item[np.argmax(np.abs(thresholds["z"][of_item]))]
+        clauses.append(
+            f"{listed([item])} above all at category {thresholds['category'][largest]} "
+            f"({thresholds['contrast'][largest]:+.2f} logits for {thresholds['group'][largest]!r})"
         )
     return (
         Finding(
             "threshold_dif",
             "warning",
             f"{count(len(named), 'item has', 'items have')} thresholds that differ between the groups by unequal "
-            f"amounts: {first_few(told)}.",
+            f"amounts: {first_few(clauses)}.",
             "Check whether the groups understand the categories alike; dif_thresholds.csv has every threshold.",
             tuple(named),
         ),

@@ -1,10 +1,13 @@
-"""Martin-Löf's likelihood ratio test, as in eRm: do two sets of items measure the same ability?"""
+"""Martin-Löf's likelihood ratio test, as in eRm: do two sets of items measure the same ability?
+
+`martin_loef`, which is public, has the formula.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,11 +64,39 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
     """
     data = as_responses(responses)
     data.right_and_wrong_only()
-    short = data.counts < data.n_items
-    if short.any():
+    _refuse_incomplete(data)
+    sets = _item_sets(data, split)
+    parts = [data.take_items(items) for _, items in sets]
+    loglik, *set_loglik = (ConditionalRasch(threads=threads, se="none").fit(part).loglik_ for part in (data, *parts))
+    score_counts = np.unique(np.array([part.scores for part in parts]), axis=1, return_counts=True)[1]
+    likelihood_of_sets = _multinomial(score_counts) + sum(set_loglik)
+    statistic = 2 * (likelihood_of_sets - _multinomial(np.bincount(data.scores)) - loglik)
+    sizes = [part.n_items for part in parts]
+    df = int(np.prod([size + 1 for size in sizes])) - (data.n_items + 1) - (len(sizes) - 1)
+    labels = tuple(part.items for part in parts)
+    return MartinLoefTest(
+        statistic=statistic,
+        df=df,
+        p=float(chi2_tail(max(statistic, 0.0), df)),
+        compared=" | ".join(f"{name} ({len(items)} items)" for name, items in sets),
+        columns={
+            "item": np.concatenate(labels),
+            "set": np.repeat(np.array([name for name, _ in sets], dtype=object), sizes),
+        },
+        frame_kind=data.frame_kind,
+        items=labels,
+        loglik=loglik,
+        set_loglik=tuple(set_loglik),
+    )
+
+
+def _refuse_incomplete(data: Responses) -> None:
+    """An error where somebody misses an answer, or an item is extreme."""
+    incomplete = data.counts < data.n_items
+    if incomplete.any():
         raise DesignError(
-            f"{data.source}: Martin-Löf's test needs complete data, and {int(short.sum()):,} of {data.n_persons:,} "
-            f"people miss an answer ({listed(data.persons[short])}). Keep the others with "
+            f"{data.source}: Martin-Löf's test needs complete data, and {int(incomplete.sum()):,} of "
+            f"{data.n_persons:,} people miss an answer ({listed(data.persons[incomplete])}). Keep the others with "
             "responses.take_persons(responses.counts == responses.n_items), or test with study.model_test()."
         )
     extreme = (data.item_scores == 0) | (data.item_scores == data.n_persons)
@@ -74,52 +105,49 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
             f"{data.source}: everyone or no one answered these items right, and they have no finite difficulty: "
             f"{listed(data.items[extreme])}. Leave them out: responses.take_items(...)."
         )
-    names, sets = _divide_items(data, split)
-    parts = [data.take_items(chosen) for chosen in sets]
-    together, *each = (ConditionalRasch(threads=threads, se="none").fit(part).loglik_ for part in (data, *parts))
-    combined = np.unique(np.array([part.scores for part in parts]), axis=1, return_counts=True)[1]
-    statistic = 2 * (_entropy(combined) + sum(each) - _entropy(np.bincount(data.scores)) - together)
-    sizes = [len(chosen) for chosen in sets]
-    df = int(np.prod([size + 1 for size in sizes])) - (data.n_items + 1) - (len(sets) - 1)
-    items = tuple(data.items[chosen] for chosen in sets)
-    return MartinLoefTest(
-        statistic=statistic,
-        df=df,
-        p=float(chi2_tail(max(statistic, 0.0), df)),
-        compared=" | ".join(f"{name} ({size} items)" for name, size in zip(names, sizes, strict=True)),
-        columns={"item": np.concatenate(items), "set": np.repeat(np.array(names, dtype=object), sizes)},
-        frame_kind=data.frame_kind,
-        items=items,
-        loglik=together,
-        set_loglik=tuple(each),
-    )
 
 
-def _divide_items(data: Responses, split: Any) -> tuple[list[str], list[Ints]]:
-    if isinstance(split, str):
-        if split not in ("median", "mean"):
-            raise OptionError(
-                f"`split` is {split!r}; it can be 'median', 'mean', or labels: one for each item, or a mapping from "
-                "item to label."
-            )
-        scores = data.item_scores
-        easier = scores > (np.median(scores) if split == "median" else np.mean(scores))
-        names, sets = ["harder items", "easier items"], [np.flatnonzero(~easier), np.flatnonzero(easier)]
-    else:
-        labels = [split.get(item) for item in data.items.tolist()] if isinstance(split, Mapping) else list(split)
-        if len(labels) != data.n_items or any(label is None for label in labels):
-            raise OptionError(f"the sets of items need a label for each of the {data.n_items:,} items.")
-        levels = sorted(set(labels), key=str)
-        names = [str(level) for level in levels]
-        sets = [np.flatnonzero([label == level for label in labels]) for level in levels]
-    small = [name for name, chosen in zip(names, sets, strict=True) if len(chosen) < 2]
+class _ItemSet(NamedTuple):
+    """Items that may measure an ability of their own, by their positions."""
+
+    name: str
+    items: Ints
+
+
+def _item_sets(data: Responses, split: Any) -> list[_ItemSet]:
+    sets = _by_score(data, split) if isinstance(split, str) else _by_label(data, split)
+    small = [name for name, items in sets if len(items) < 2]
     if len(sets) < 2 or small:
         what = f"{listed(small)} has fewer" if small else "there is only one set"
         raise OptionError(f"Martin-Löf's test compares sets of at least two items each; {what}.")
-    return names, sets
+    return sets
 
 
-def _entropy(counts: Ints) -> float:
+def _by_score(data: Responses, split: str) -> list[_ItemSet]:
+    if split not in ("median", "mean"):
+        raise OptionError(
+            f"`split` is {split!r}; it can be 'median', 'mean', or labels: one for each item, or a mapping from "
+            "item to label."
+        )
+    typical = np.median(data.item_scores) if split == "median" else np.mean(data.item_scores)
+    easier = data.item_scores > typical
+    return [_ItemSet("harder items", np.flatnonzero(~easier)), _ItemSet("easier items", np.flatnonzero(easier))]
+
+
+def _by_label(data: Responses, split: Any) -> list[_ItemSet]:
+    if isinstance(split, Mapping):
+        labels = [split.get(item) for item in data.items.tolist()]
+    else:
+        labels = list(split)
+    if len(labels) != data.n_items or any(label is None for label in labels):
+        raise OptionError(f"the sets of items need a label for each of the {data.n_items:,} items.")
+    sets = []
+    for name in sorted(set(labels), key=str):
+        sets.append(_ItemSet(str(name), np.flatnonzero([label == name for label in labels])))
+    return sets
+
+
+def _multinomial(counts: Ints) -> float:
     """sum n log(n / N) over the cells that occur."""
     counts = counts[counts > 0]
     return float(counts @ np.log(counts / counts.sum()))

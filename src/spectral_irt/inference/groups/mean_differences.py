@@ -9,6 +9,8 @@ first group,
 
 Weights make n_k the number of persons of equal weight that the group is worth, (sum w)^2 / sum w^2.
 
+`grouping.group_columns` calls `mean_differences`.
+
 References
 ----------
 Welch (1951), On the comparison of several mean values, Biometrika 38, 330-336.
@@ -47,46 +49,52 @@ class _Means(NamedTuple):
 
 def mean_differences(ability: Floats, group: Ints, n_groups: int, sampling: Sampling) -> MeanDifferences:
     """The groups 0 to `n_groups` - 1 compared; persons in group -1, and those without an ability, stay out."""
-    known = np.isfinite(ability) & (group >= 0)
-    means = _means(ability[known], group[known], n_groups, sampling.take(known))
+    compared = np.isfinite(ability) & (group >= 0)
+    clustered = sampling.cluster is not None
+    means = _means(ability[compared], group[compared], n_groups, sampling.take(compared))
     variance = np.diagonal(means.covariance)
     difference = means.mean - means.mean[0]
     se = np.sqrt(variance + variance[0] - 2 * means.covariance[0])
     difference[0] = np.nan
     se[0] = np.nan
+    df = means.df
     with np.errstate(divide="ignore", invalid="ignore"):
-        if sampling.cluster is None:  # Welch and Satterthwaite
+        if not clustered:  # Welch and Satterthwaite
             df = (variance + variance[0]) ** 2 / (variance**2 / means.df + variance[0] ** 2 / means.df[0])
-        else:
-            df = np.full(n_groups, means.df[0])
         p = two_sided(np.where(se > 0, difference / se, np.nan), np.where(df > 0, df, np.nan))
-    return MeanDifferences(
-        difference, se, adjusted(p, "holm"), _all_equal(means, clustered=sampling.cluster is not None)
-    )
+    return MeanDifferences(difference, se, adjusted(p, "holm"), _all_equal(means, clustered=clustered))
 
 
 def _means(ability: Floats, group: Ints, n_groups: int, sampling: Sampling) -> _Means:
-    counts = sampling.counts(len(ability))
-    total = np.bincount(group, weights=counts, minlength=n_groups)
+    weight = sampling.person_weights(len(ability))
+    total = np.bincount(group, weights=weight, minlength=n_groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.bincount(group, weights=counts * ability, minlength=n_groups) / total
-        share = counts / total[group]
-        apart = ability - mean[group]
-        if sampling.cluster is None:
-            n = np.bincount(group, minlength=n_groups)
-            worth = total**2 / np.bincount(group, weights=counts**2, minlength=n_groups)
-            spread = np.bincount(group, weights=share * apart**2, minlength=n_groups) * n / (n - 1)
-            return _Means(mean, np.diag(spread / worth), worth - 1)
-        numbers, cluster = np.unique(sampling.cluster, return_inverse=True)
-        sums = np.zeros((len(numbers), n_groups))
-        np.add.at(sums, (cluster, group), share * apart)
-        occupied = np.zeros(sums.shape, dtype=bool)
-        occupied[cluster, group] = True
-        n_clusters = occupied.sum(axis=0)
-        # A single cluster has no error of its own.
-        factor = np.where(n_clusters > 1, np.sqrt(n_clusters / (n_clusters - 1)), np.nan)
-        covariance = sums.T @ sums * factor * factor[:, None]
-    df = degrees_of_freedom(cluster, counts) if len(numbers) else np.nan
+        mean = np.bincount(group, weights=weight * ability, minlength=n_groups) / total
+        share = weight / total[group]
+        deviation = ability - mean[group]
+        if sampling.cluster is not None:
+            return _clustered_means(mean, share * deviation, group, sampling.cluster, weight)
+        n = np.bincount(group, minlength=n_groups)
+        n_equal = total**2 / np.bincount(group, weights=weight**2, minlength=n_groups)
+        variance = np.bincount(group, weights=share * deviation**2, minlength=n_groups) * n / (n - 1)
+        return _Means(mean, np.diag(variance / n_equal), n_equal - 1)
+
+
+def _clustered_means(mean: Floats, contribution: Floats, group: Ints, cluster: Ints, weight: Floats) -> _Means:
+    """Errors of the means, from what each person contributes to the error of that of the own group."""
+    n_groups = len(mean)
+    numbers, row = np.unique(cluster, return_inverse=True)
+    sums = np.zeros((len(numbers), n_groups))
+    np.add.at(sums, (row, group), contribution)
+    occupied = np.zeros(sums.shape, dtype=bool)
+    occupied[row, group] = True
+    n_clusters = occupied.sum(axis=0)
+    # A single cluster has no error of its own.
+    factor = np.where(n_clusters > 1, np.sqrt(n_clusters / (n_clusters - 1)), np.nan)
+    covariance = sums.T @ sums * factor * factor[:, None]
+    df = np.nan
+    if len(numbers):
+        df = degrees_of_freedom(row, weight)
     if not (occupied.sum(axis=1) > 1).any():  # every group has clusters of its own, and a mean of its own
         df -= n_groups - 1
     return _Means(mean, covariance, np.full(n_groups, df))
@@ -95,20 +103,20 @@ def _means(ability: Floats, group: Ints, n_groups: int, sampling: Sampling) -> _
 def _all_equal(means: _Means, *, clustered: bool) -> float:
     """p of equal means, of the groups that have an error."""
     variance = np.diagonal(means.covariance)
-    some: NDArray[np.bool_] = np.isfinite(variance) & (variance > 0)
-    n_groups = int(some.sum())
+    has_error: NDArray[np.bool_] = np.isfinite(variance) & (variance > 0)
+    n_groups = int(has_error.sum())
     if n_groups < 2:
         return np.nan
-    mean = means.mean[some]
+    mean = means.mean[has_error]
     if clustered:
         contrasts = mean[1:] - mean[0]
-        against_first = np.column_stack([-np.ones(n_groups - 1), np.eye(n_groups - 1)])
-        covariance = against_first @ means.covariance[np.ix_(some, some)] @ against_first.T
+        to_first = np.column_stack([-np.ones(n_groups - 1), np.eye(n_groups - 1)])
+        covariance = to_first @ means.covariance[np.ix_(has_error, has_error)] @ to_first.T
         statistic = contrasts @ np.linalg.pinv(covariance) @ contrasts
         return float(wald_tail(statistic, n_groups - 1, means.df[0]))
-    weight = 1 / variance[some]
-    apart = mean - np.average(mean, weights=weight)
-    uncertainty = np.sum((1 - weight / weight.sum()) ** 2 / means.df[some])
-    between = np.sum(weight * apart**2) / (n_groups - 1)
+    weight = 1 / variance[has_error]
+    deviation = mean - np.average(mean, weights=weight)
+    uncertainty = np.sum((1 - weight / weight.sum()) ** 2 / means.df[has_error])
+    between = np.sum(weight * deviation**2) / (n_groups - 1)
     statistic = between / (1 + 2 * (n_groups - 2) / (n_groups**2 - 1) * uncertainty)
     return float(scipy.special.fdtrc(n_groups - 1, (n_groups**2 - 1) / (3 * uncertainty), statistic))

@@ -13,6 +13,9 @@ eigenvalues of D = (V_1 + V_2)^+ S, S the sandwich of b_1 - b_2, and that is app
 second of which is known from a sandwich with nu degrees of freedom (Rao & Scott 1984; Thomas & Rao 1987):
 
     T / tr D ~ F with f = (tr D)^2 / tr D^2 and nu f degrees of freedom.
+
+`study.model_test` calls `score_split`, `dif.py` compares its groups by `compare_groups`, `score_test.py` judges by
+`rao_scott`; `spectral_irt.andersen` is public.
 """
 
 from __future__ import annotations
@@ -24,17 +27,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from spectral_irt import estimators
-from spectral_irt.calibration import RATING_SCALE, Calibration
+from spectral_irt.calibration import PARTIAL_CREDIT, RASCH, RATING_SCALE, Calibration
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option
-from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
+from spectral_irt.estimators.conditional import ConditionalRasch, conditional_thresholds
+from spectral_irt.inference.groups.calibrations import (
+    RANK_DIGITS,
+    GroupCalibrations,
+    GroupModel,
+    calibrate_groups,
+    contrast,
+    less_first,
+    model_like,
+)
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.results import Result, adjusted, chi2_tail, wald_tail
 from spectral_irt.tables import Columns
+
+MODELS = (None, RASCH, PARTIAL_CREDIT, RATING_SCALE)  # that `andersen` tests; None: by the answers
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -69,33 +82,28 @@ def score_split(
 
 def compare_groups(groups: GroupCalibrations) -> WaldTest:
     """Wald's statistic of all thresholds together and of those of each item, from their covariances in each group."""
-    n_groups, layout = len(groups.names), groups.layout
-    by_location = layout.binary or groups.design is not None  # items differ by their locations alone
-    if by_location:
-        item_df = np.full(layout.n_items, n_groups - 1)
-        if groups.sandwiches is None:
-            item_statistic = weighted_spread(groups.difficulty, groups.se**2)
-        else:
-            item_statistic = groups.item_statistics(groups.difficulty, np.zeros_like(groups.difficulty))
-    else:
-        item_df = (n_groups - 1) * layout.max_score
-        ends = [slice(first, first + k) for first, k in zip(layout.first, layout.max_score, strict=True)]
-        item_statistic = np.array([_statistic_of(groups, own) for own in ends])
-    item_p = wald_tail(item_statistic, item_df, groups.df_joint)
+    layout = groups.layout
+    items = _item_tests(groups)
+    item_p = wald_tail(items.statistic, items.df, groups.df_joint)
+    z = np.full(layout.n_items, np.nan)
     columns: Columns = {"item": groups.items}
-    if n_groups == 2:
-        apart = groups.combined(np.array([-1.0, 1.0]))
-        columns |= {"contrast": apart.value, "se": apart.se, "z": apart.value / apart.se}
-    if n_groups > 2 or not layout.binary:
-        columns["statistic"] = item_statistic
+    if len(groups.names) == 2:
+        difference = groups.combined(contrast(2, 1, 0))
+        z = difference.value / difference.se
+        columns |= {"contrast": difference.value, "se": difference.se, "z": z}
+    if len(groups.names) > 2 or not layout.binary:
+        columns["statistic"] = items.statistic
     if not layout.binary:
-        columns["df"] = item_df
+        columns["df"] = items.df
     columns |= {"p": item_p, "p_holm": adjusted(item_p, "holm"), "p_bh": adjusted(item_p, "bh")}
-    joint, findings = _joint(groups), groups.findings
+    joint = _joint(groups)
+    findings = groups.findings
     if np.isnan(joint.statistic):
-        many = f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."
-        judge = "Judge by the adjusted p-values of the items (p_holm, p_bh)."
-        findings += (Finding("no_joint_test", "note", many, judge),)
+        sentence = (
+            f"The {layout.n_items:,} items were compared one by one and not all at once, because there are so many."
+        )
+        remedy = "Judge by the adjusted p-values of the items (p_holm, p_bh)."
+        findings += (Finding("no_joint_test", "note", sentence, remedy),)
     return WaldTest(
         statistic=joint.statistic,
         df=joint.df,
@@ -105,9 +113,31 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
         columns=columns,
         frame_kind=groups.everyone.frame_kind,
         findings=findings,
-        z=columns.get("z", np.full(layout.n_items, np.nan)),
+        z=z,
         groups=groups,
     )
+
+
+class _ItemTests(NamedTuple):
+    """Wald's statistic of each item, and its degrees of freedom."""
+
+    statistic: Floats
+    df: Ints
+
+
+def _item_tests(groups: GroupCalibrations) -> _ItemTests:
+    layout = groups.layout
+    n_contrasts = len(groups.names) - 1
+    if not layout.binary and groups.design is None:  # all thresholds are free
+        statistics = []
+        for first, n_thresholds in zip(layout.first, layout.max_score, strict=True):
+            statistics.append(_statistic_of(groups, slice(first, first + n_thresholds)))
+        return _ItemTests(np.array(statistics), n_contrasts * layout.max_score)
+    # Items differ by their locations alone.
+    df = np.full(layout.n_items, n_contrasts)
+    if groups.sandwiches is None:
+        return _ItemTests(weighted_spread(groups.difficulty, groups.se**2), df)
+    return _ItemTests(groups.item_statistics(groups.difficulty, np.zeros_like(groups.difficulty)), df)
 
 
 class JointTest(NamedTuple):
@@ -125,29 +155,28 @@ def _joint(groups: GroupCalibrations) -> JointTest:
     df = (len(groups.names) - 1) * groups.n_parameters
     if not groups.covariances:
         return JointTest(float("nan"), df, np.inf, float("nan"))
-    covariances = groups.covariances if groups.sandwiches is None else groups.sandwiches.model
-    values, center = groups.thresholds, groups.layout.averaging()
-    basis = np.eye(len(center))
+    basis = np.eye(groups.layout.n_entries)
     if groups.design is not None:  # fewer parameters than thresholds: compared in the space of the former
         basis = np.linalg.qr(groups.design)[0]
-    values, center = values @ basis, basis.T @ center
-    covariances = tuple(basis.T @ one @ basis for one in covariances)
-    statistic = joint_statistic(values, covariances, center)
+    values = groups.thresholds @ basis
+    center = basis.T @ groups.layout.averaging()
     if groups.sandwiches is None:
+        covariances = [basis.T @ covariance @ basis for covariance in groups.covariances]
+        statistic = joint_statistic(values, covariances, center)
         return JointTest(statistic, df, np.inf, float(chi2_tail(statistic, df)))
-    form = _quadratic_form(covariances, center)
-    blocks = [[basis.T @ one @ basis for one in row] for row in groups.sandwiches.covariances]
-    return rao_scott(statistic, form @ np.block(blocks), groups.df_joint)
+    covariances = [basis.T @ covariance @ basis for covariance in groups.sandwiches.model]
+    blocks = [[basis.T @ block @ basis for block in row] for row in groups.sandwiches.covariances]
+    effects = _quadratic_form(covariances, center) @ np.block(blocks)
+    return rao_scott(joint_statistic(values, covariances, center), effects, groups.df_joint)
 
 
 def _quadratic_form(covariances: Sequence[Floats], center: Floats) -> Floats:
     """Q with T = b'Q b, for the thresholds b of all groups one after another."""
-    filled = _filled(covariances, center)
-    precision = [np.linalg.inv(one) for one in filled]
-    total = np.linalg.inv(np.sum(precision, axis=0))
-    blocks = [[-one @ total @ other for other in precision] for one in precision]
-    for g, one in enumerate(precision):
-        blocks[g][g] = blocks[g][g] + one
+    precisions = [np.linalg.inv(covariance) for covariance in _filled(covariances, center)]
+    common = np.linalg.inv(np.sum(precisions, axis=0))
+    blocks = [[-first @ common @ second for second in precisions] for first in precisions]
+    for g, precision in enumerate(precisions):
+        blocks[g][g] = blocks[g][g] + precision
     return np.block(blocks)
 
 
@@ -170,17 +199,16 @@ def rao_scott(statistic: float, effects: Floats, df: float) -> JointTest:
     return JointTest(ratio * f, f, df * f, float(scipy.special.fdtrc(f, df * f, ratio)))
 
 
-def _statistic_of(groups: GroupCalibrations, own: slice) -> float:
+def _statistic_of(groups: GroupCalibrations, place: slice) -> float:
     """Wald's statistic of some thresholds by themselves."""
+    thresholds = groups.thresholds[:, place]
     if groups.sandwiches is None:
-        return joint_statistic(groups.thresholds[:, own], [one[own, own] for one in groups.covariances])
-    n = len(groups.names)
-    covariance = np.block([[one[own, own] for one in row] for row in groups.sandwiches.covariances])
-    width = own.stop - own.start
-    to_first = np.kron(np.hstack([-np.ones((n - 1, 1)), np.eye(n - 1)]), np.eye(width))
-    apart = to_first @ groups.thresholds[:, own].ravel()
-    inverse = np.linalg.pinv(to_first @ covariance @ to_first.T, rcond=1e-9, hermitian=True)
-    return float(apart @ inverse @ apart)
+        return joint_statistic(thresholds, [covariance[place, place] for covariance in groups.covariances])
+    covariance = np.block([[block[place, place] for block in row] for row in groups.sandwiches.covariances])
+    to_first = np.kron(less_first(len(thresholds)), np.eye(thresholds.shape[1]))
+    difference = to_first @ thresholds.ravel()
+    inverse = np.linalg.pinv(to_first @ covariance @ to_first.T, rcond=RANK_DIGITS, hermitian=True)
+    return float(difference @ inverse @ difference)
 
 
 def weighted_spread(values: Floats, variances: Floats) -> Floats:
@@ -190,25 +218,30 @@ def weighted_spread(values: Floats, variances: Floats) -> Floats:
     return (weight * (values - mean) ** 2).sum(axis=0)
 
 
-def joint_statistic(values: Floats, covariances: Any, center: Floats | None = None) -> float:
+def joint_statistic(values: Floats, covariances: Sequence[Floats], center: Floats | None = None) -> float:
     """sum_g (b_g - b)^T V_g^+ (b_g - b) with the b that makes it smallest; for two groups T of the module's head.
 
     `center` is what all covariances have no variance in, the weights of the mean that is zero in each group.
     """
-    filled = _filled(covariances, center)
-    if len(filled) == 2:
-        d = values[0] - values[1]
-        return float(d @ np.linalg.solve(filled[0] + filled[1], d))
-    precision = [(p + p.T) / 2 for p in map(np.linalg.inv, filled)]
-    total = sum(p @ x for p, x in zip(precision, values, strict=True))
-    b = np.linalg.solve(np.sum(precision, axis=0), total)
-    return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))
+    variances = _filled(covariances, center)
+    if len(variances) == 2:
+        difference = values[0] - values[1]
+        return float(difference @ np.linalg.solve(variances[0] + variances[1], difference))
+    precisions = []
+    for variance in variances:
+        precision = np.linalg.inv(variance)
+        precisions.append((precision + precision.T) / 2)
+    total = sum(precision @ b_g for precision, b_g in zip(precisions, values, strict=True))
+    b = np.linalg.solve(np.sum(precisions, axis=0), total)
+    return float(sum((b_g - b) @ precision @ (b_g - b) for precision, b_g in zip(precisions, values, strict=True)))
 
 
-def _filled(covariances: Any, center: Floats | None) -> list[Floats]:
+def _filled(covariances: Sequence[Floats], center: Floats | None) -> list[Floats]:
     """The covariances with some variance along `center`, where all groups agree: it adds nothing to a statistic."""
-    fill = 0.0 if center is None else np.outer(center, center) / (center @ center)
-    return [v + np.trace(v) / len(v) * fill for v in covariances]
+    if center is None:
+        return list(covariances)
+    along_center = np.outer(center, center) / (center @ center)
+    return [covariance + np.trace(covariance) / len(covariance) * along_center for covariance in covariances]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -262,35 +295,26 @@ def andersen(
     >>> andersen(datasets.load_lsat(), "mean")
     <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
     """
-    check_option("model", model, (None, "rasch", "pcm", "rsm"))
-    if model in (None, "rasch"):
-        data = as_responses(responses)
-    else:
-        data = as_responses(responses, ordered=True, unused="collapse" if model == "pcm" else "keep")
-    if model == "rasch":
-        data.right_and_wrong_only()
-    data = data if threads is None else data.using(LocalEngine(threads))
-    one_scale = dict.fromkeys(data.items.tolist(), "all")
-    tested = GroupModel(scales=one_scale if model == RATING_SCALE else None, exact=True)
-    given = isinstance(split, str) and split == "ability"
-    thresholds = _together(data, tested)[0] if given else None
-    groups = calibrate_groups(data, divide(data, split, difficulty=thresholds), tested)
-    loglik = _together(groups.everyone, tested)[1]
+    check_option("model", model, MODELS)
+    data = _responses_for(model, responses)
+    if threads is not None:
+        data = data.using(LocalEngine(threads))
+    group_model = GroupModel(exact=True)
+    if model == RATING_SCALE:
+        group_model = GroupModel(scales=dict.fromkeys(data.items.tolist(), "all"), exact=True)
+    difficulty = None
+    if isinstance(split, str) and split == "ability":
+        difficulty = _common_fit(data, group_model).thresholds
+    groups = calibrate_groups(data, divide(data, split, difficulty=difficulty), group_model)
+    loglik = _common_fit(groups.everyone, group_model).loglik
     statistic = 2 * (sum(groups.loglik) - loglik)
-    df, layout = (len(groups.names) - 1) * groups.n_parameters, groups.layout
-    columns = {
-        "group": np.repeat(np.array(groups.names, dtype=object), layout.n_entries),
-        "item": np.tile(groups.items[layout.item], len(groups.names)),
-    }
-    if not layout.binary:
-        columns["category"] = np.tile(layout.level, len(groups.names))
-    columns["difficulty" if layout.binary else "threshold"] = groups.thresholds.ravel()
+    df = (len(groups.names) - 1) * groups.n_parameters
     return AndersenTest(
         statistic=statistic,
         df=df,
         p=float(chi2_tail(max(statistic, 0.0), df)),
         compared=str(groups),
-        columns={**columns, "se": np.sqrt([np.diag(one) for one in groups.covariances]).ravel()},
+        columns=_threshold_columns(groups),
         frame_kind=data.frame_kind,
         findings=groups.findings,
         loglik=loglik,
@@ -298,10 +322,43 @@ def andersen(
     )
 
 
-def _together(data: Responses, model: GroupModel) -> tuple[Floats, float]:
+def _responses_for(model: str | None, responses: Any) -> Responses:
+    """The answers as the model has them."""
+    if model in (PARTIAL_CREDIT, RATING_SCALE):
+        return as_responses(responses, ordered=True, unused="collapse" if model == PARTIAL_CREDIT else "keep")
+    data = as_responses(responses)
+    if model == RASCH:
+        data.right_and_wrong_only()
+    return data
+
+
+class _CommonFit(NamedTuple):
     """The thresholds of all people together, and their conditional log-likelihood."""
+
+    thresholds: Floats
+    loglik: float
+
+
+def _common_fit(data: Responses, model: GroupModel) -> _CommonFit:
     if data.thresholds.binary:
-        fit = estimators.ConditionalRasch(se="none").fit(data)
-        return fit.difficulty_, fit.loglik_
-    found = estimators.conditional_thresholds(data, model.design(data), se="none")
-    return found.thresholds, found.loglik
+        fit = ConditionalRasch(se="none").fit(data)
+        return _CommonFit(fit.difficulty_, fit.loglik_)
+    estimate = conditional_thresholds(data, model.design(data), se="none")
+    return _CommonFit(estimate.thresholds, estimate.loglik)
+
+
+def _threshold_columns(groups: GroupCalibrations) -> Columns:
+    """Every threshold in every group, with its standard error."""
+    layout = groups.layout
+    n_groups = len(groups.names)
+    columns: Columns = {
+        "group": np.repeat(np.array(groups.names, dtype=object), layout.n_entries),
+        "item": np.tile(groups.items[layout.item], n_groups),
+    }
+    parameter = "difficulty"
+    if not layout.binary:
+        columns["category"] = np.tile(layout.level, n_groups)
+        parameter = "threshold"
+    columns[parameter] = groups.thresholds.ravel()
+    columns["se"] = np.sqrt([np.diag(covariance) for covariance in groups.covariances]).ravel()
+    return columns

@@ -1,7 +1,9 @@
 """How the persons of an analysis were sampled: the weight of each, and the cluster (class, school) that each came with.
 
 Everything that compares groups or tests the model asks here which weights, which clusters and which information it has
-to use. With w_l the weight of person l, in cluster c(l), and thresholds beta = A eta,
+to use: `calibrations.py` for groups calibrated on their own, `score_test.py`, `hausman.py`, `cluster_errors.py`,
+`mean_differences.py`, `grouping.py`, and `inference/nested.py`. With w_l the weight of person l, in cluster c(l), and
+thresholds beta = A eta,
 
     g_c = sum over l in c of w_l (1{X_l >= k} - P(X_l >= k | s_l)),      H = sum of w_l Cov(1{X_l >= k} | s_l),
     V = B (f sum_c g_c g_c') B',      B = A (A'H A)^+ A',      f = C / (C - 1) for C clusters (Liang & Zeger 1986).
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +65,7 @@ class Sampling:
         cluster = None if self.cluster is None else self.cluster[members]
         return replace(self, weights=weights, cluster=cluster)
 
-    def counts(self, n_persons: int) -> Floats:
+    def person_weights(self, n_persons: int) -> Floats:
         """How much each person counts."""
         return np.ones(n_persons) if self.weights is None else self.weights
 
@@ -74,30 +76,74 @@ class Sampling:
     @property
     def words(self) -> str:
         """What there is, in words: weights, clusters, or both."""
-        there = {"weights": self.weights is not None, "clusters": self.cluster is not None}
-        return " and ".join(name for name, given in there.items() if given)
+        is_there = {"weights": self.weights is not None, "clusters": self.cluster is not None}
+        return " and ".join(name for name, yes in is_there.items() if yes)
 
 
-SIMPLE = Sampling()
+SIMPLE = Sampling()  # persons who count alike and came one by one
+
+
+@dataclass(frozen=True, eq=False)
+class SampledPersons:
+    """The responses of some persons, as a rule those of a group, and how these persons were sampled."""
+
+    responses: Responses
+    sampling: Sampling
+
+    @property
+    def weight(self) -> Floats:
+        """How much each person counts."""
+        return self.sampling.person_weights(self.responses.n_persons)
+
+    @property
+    def cluster(self) -> Ints:
+        """The number of each person's cluster."""
+        return self.sampling.clusters(self.responses.n_persons)
+
+    @property
+    def evidence(self) -> Floats:
+        """About how much each person tells about the items: the number of responses, by weight."""
+        return self.responses.counts * self.weight
+
+    def take(self, members: NDArray[np.bool_]) -> SampledPersons:
+        """Some of the persons."""
+        return SampledPersons(self.responses.take_persons(members), self.sampling.take(members))
+
+    def take_items(self, items: NDArray[Any]) -> SampledPersons:
+        """The responses to some of the items."""
+        return replace(self, responses=self.responses.take_items(items))
 
 
 def cluster_numbers(responses: Responses, clusters: Any) -> Ints:
     """The number of each person's cluster, by label; a person without one is a cluster alone."""
     split = by_label(responses, clusters)
-    alone = split.group < 0
-    return np.where(alone, split.n_groups + np.cumsum(alone) - 1, split.group)
+    has_none = split.group < 0
+    return np.where(has_none, split.n_groups + np.cumsum(has_none) - 1, split.group)
 
 
-def degrees_of_freedom(cluster: Ints, count: Floats) -> float:
+def degrees_of_freedom(cluster: Ints, evidence: Floats) -> float:
     """Of errors from these clusters: one less than the number of clusters of equal size that they are worth.
 
-    `cluster` is that of each person who tells something, and `count` how much that person counts.
+    `cluster` is that of each person who tells something, and `evidence` how much that person tells.
 
     >>> degrees_of_freedom(np.array([0, 0, 1, 1, 2, 2]), np.ones(6))
     2.0
     """
-    total = np.bincount(cluster, weights=count)
+    total = np.bincount(cluster, weights=evidence)
     return float(total.sum() ** 2 / np.sum(total**2)) - 1
+
+
+def joint_degrees_of_freedom(groups: Sequence[SampledPersons]) -> float:
+    """Of errors from the clusters of several groups together."""
+    informative = np.concatenate([group.responses.informative for group in groups])
+    cluster = np.concatenate([group.cluster for group in groups])
+    evidence = np.concatenate([group.evidence for group in groups])
+    return degrees_of_freedom(cluster[informative], evidence[informative])
+
+
+def cluster_factor(n_clusters: int) -> float:
+    """f = C / (C - 1) of the module's head; of a single cluster, which has no error to tell, 1."""
+    return n_clusters / max(n_clusters - 1, 1)
 
 
 def bread(responses: Responses, beta: Floats, weights: Floats | None, design: Floats | None) -> Floats:
@@ -106,12 +152,13 @@ def bread(responses: Responses, beta: Floats, weights: Floats | None, design: Fl
     if design is None:
         inverse = ridged_inverse(information_at(likelihood, beta).matrix)
     else:
-        inside = information_at(likelihood, beta, sparse.csr_array(design)).matrix
-        inverse = design @ ridged_inverse(inside) @ design.T
+        information = information_at(likelihood, beta, sparse.csr_array(design)).matrix
+        inverse = design @ ridged_inverse(information) @ design.T
     return inverse - responses.thresholds.averaging() @ inverse
 
 
 def ridged_inverse(matrix: Floats) -> Floats:
+    """The inverse of an information matrix that is singular where items are not linked."""
     size = len(matrix)
     return np.linalg.inv(matrix + RIDGE * np.trace(matrix) / size * np.eye(size))
 
@@ -120,7 +167,8 @@ def person_scores(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_
     """1{X >= k} - P(X >= k | s), persons x thresholds."""
     if not layout.binary:
         return residuals(block, layout, beta)
-    values = block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM)  # much faster
+    # The same for one threshold an item, much faster.
+    values = block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM)
     return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(beta))
 
 
@@ -130,12 +178,13 @@ def _weighted_scores(block: Block, weight: Floats, layout: Thresholds, beta: Flo
 
 def cluster_scores(responses: Responses, beta: Floats, sampling: Sampling, n_clusters: int) -> sparse.csr_array:
     """g_c of the module's head, clusters x thresholds."""
-    n, args = responses.n_persons, (responses.thresholds, beta)
-    blocks = responses.entries.map(_weighted_scores, *args, persons=(sampling.counts(n),))
-    each = sparse.csr_array(sparse.vstack(list(blocks)))
-    shape = (n_clusters, n)
-    members = sparse.csr_array((np.ones(n), (sampling.clusters(n), np.arange(n))), shape=shape)
-    return sparse.csr_array(members @ each)
+    n_persons = responses.n_persons
+    weights = sampling.person_weights(n_persons)
+    blocks = responses.entries.map(_weighted_scores, responses.thresholds, beta, persons=(weights,))
+    by_person = sparse.csr_array(sparse.vstack(list(blocks)))
+    place = (sampling.clusters(n_persons), np.arange(n_persons))
+    membership = sparse.csr_array((np.ones(n_persons), place), shape=(n_clusters, n_persons))
+    return sparse.csr_array(membership @ by_person)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,46 +224,50 @@ class Sandwiches:
         return np.divide(total**2, squares, out=np.full(len(total), self.df_joint), where=squares > 0)
 
 
-def sandwiches(
-    groups: Sequence[Responses], samplings: Sequence[Sampling], thresholds: Floats, design: Floats | None
-) -> Sandwiches:
+class _GroupSandwich(NamedTuple):
+    """What one group brings to the sandwiches: sqrt(f) g_c, B, the clusters of its persons who tell something, and the
+    degrees of freedom of its errors."""
+
+    scores: sparse.csr_array
+    bread: Floats
+    clusters: Ints
+    df: float
+
+
+def sandwiches(groups: Sequence[SampledPersons], thresholds: Floats, design: Floats | None) -> Sandwiches:
     """The sandwich of each group of persons at its own thresholds (groups x thresholds), and between groups."""
-    clustered = samplings[0].cluster is not None
-    sizes = [group.n_persons for group in groups]
-    numbers = [sampling.clusters(n) for sampling, n in zip(samplings, sizes, strict=True)]
-    n_clusters = 1 + max(int(number.max(initial=0)) for number in numbers)
-    scores, breads, df, occupied = [], [], [], []
-    for group, sampling, number, beta in zip(groups, samplings, numbers, thresholds, strict=True):
-        tells = group.informative
-        there = np.unique(number[tells])
-        factor = 1.0
-        if clustered:
-            factor = len(there) / max(len(there) - 1, 1)
-            df.append(degrees_of_freedom(number[tells], _told(group, sampling)[tells]))
-        else:
-            df.append(np.inf)
-        scores.append(np.sqrt(factor) * cluster_scores(group, beta, sampling, n_clusters))
-        breads.append(bread(group, beta, sampling.weights, design))
-        occupied.append(there)
-    shared = clustered and len(np.unique(np.concatenate(occupied))) < sum(map(len, occupied))
-    n = len(groups)
-    nothing = np.zeros((thresholds.shape[1], thresholds.shape[1]))
-    blocks = [[nothing] * n for _ in range(n)]
-    for g in range(n):
-        for h in range(g, n):
+    n_clusters = 1 + max(int(group.cluster.max(initial=0)) for group in groups)
+    parts = []
+    for group, beta in zip(groups, thresholds, strict=True):
+        parts.append(_group_sandwich(group, beta, design, n_clusters))
+    clustered = groups[0].sampling.cluster is not None
+    n_distinct = len(np.unique(np.concatenate([part.clusters for part in parts])))
+    shared = clustered and n_distinct < sum(len(part.clusters) for part in parts)
+    n_groups, n_thresholds = thresholds.shape
+    covariances = [[np.zeros((n_thresholds, n_thresholds))] * n_groups for _ in range(n_groups)]
+    for g, first in enumerate(parts):
+        for h, second in enumerate(parts[g:], start=g):
             if g == h or shared:
-                middle = np.asarray((scores[g].T @ scores[h]).toarray())
-                blocks[g][h] = breads[g] @ middle @ breads[h].T
-                blocks[h][g] = blocks[g][h].T
-    together = np.inf
-    if clustered:
-        tells = np.concatenate([group.informative for group in groups])
-        counts = np.concatenate([_told(group, one) for group, one in zip(groups, samplings, strict=True)])
-        whole = degrees_of_freedom(np.concatenate(numbers)[tells], counts[tells])
-        together = whole if shared else float(sum(df))
-    return Sandwiches(tuple(map(tuple, blocks)), tuple(breads), np.array(df), together, shared)
+                middle = np.asarray((first.scores.T @ second.scores).toarray())
+                covariances[g][h] = first.bread @ middle @ second.bread.T
+                covariances[h][g] = covariances[g][h].T
+    df = np.array([part.df for part in parts])
+    df_joint = float(df.sum())
+    if shared:
+        df_joint = joint_degrees_of_freedom(groups)
+    breads = tuple(part.bread for part in parts)
+    return Sandwiches(tuple(map(tuple, covariances)), breads, df, df_joint, shared)
 
 
-def _told(group: Responses, sampling: Sampling) -> Floats:
-    """About how much each person tells about the items: the number of responses, by weight."""
-    return group.counts * sampling.counts(group.n_persons)
+def _group_sandwich(group: SampledPersons, beta: Floats, design: Floats | None, n_clusters: int) -> _GroupSandwich:
+    responses, sampling = group.responses, group.sampling
+    informative = responses.informative
+    cluster = group.cluster[informative]
+    occupied = np.unique(cluster)
+    factor = 1.0
+    df = np.inf
+    if sampling.cluster is not None:
+        factor = cluster_factor(len(occupied))
+        df = degrees_of_freedom(cluster, group.evidence[informative])
+    scores = np.sqrt(factor) * cluster_scores(responses, beta, sampling, n_clusters)
+    return _GroupSandwich(scores, bread(responses, beta, sampling.weights, design), occupied, df)

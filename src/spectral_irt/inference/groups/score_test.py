@@ -11,33 +11,45 @@ conditional likelihood. Where persons have weights w_l or clusters, g and I coun
 `model_tests.rao_scott`, and u has the covariance S = f sum_c u_c u_c', with u_c of the persons of a cluster, in the
 place of W for single items. On a rating scale, where thresholds are A eta, g becomes A'g and I becomes A'I A. Where few
 people of one half met an item, as in vertical designs, Wald's errors are underestimated; here nothing may fail.
+
+`study.quick_model_test` calls `ability_split`, and by it `study.checks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt import inference
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
+from spectral_irt.inference.groups.calibrations import RANK_DIGITS, model_like
 from spectral_irt.inference.groups.grouping import by_ability
 from spectral_irt.inference.groups.model_tests import JointTest, rao_scott
-from spectral_irt.inference.groups.sampling import SIMPLE, Sampling, cluster_scores, degrees_of_freedom
+from spectral_irt.inference.groups.sampling import (
+    SIMPLE,
+    SampledPersons,
+    Sampling,
+    cluster_factor,
+    cluster_scores,
+    joint_degrees_of_freedom,
+)
 from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, two_sided
 from spectral_irt.text import listed, p_value
 
-LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
+LEAST_INFORMATION = (
+    5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
+)
 NOTABLE = 0.3  # logits between the halves: below, the finding is a note; of halves 1.6 apart, slopes that differ by 0.2
-DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -64,115 +76,166 @@ def ability_split(calibration: Calibration, responses: Responses, sampling: Samp
     ----------
     Glas & Verhelst (1995), in Fischer & Molenaar, Rasch Models, ch. 5; Rao (1948).
     """
-    known = np.flatnonzero(calibration.measured)
     few = DesignError(
         f"{responses.source}: in one half of the people no two items have enough answers to compare the halves."
     )
-    if len(known) < 2:
+    measured = np.flatnonzero(calibration.measured)
+    if len(measured) < 2:
         raise few
-    answers, beta = responses.take_items(known), calibration.thresholds[responses.thresholds.of_items(known)]
+    answers = responses.take_items(measured)
+    beta = calibration.thresholds[responses.thresholds.of_items(measured)]
     layout = answers.thresholds
-    design = None if layout.binary else inference.model_like(calibration).design(answers)
+    design = None if layout.binary else model_like(calibration).design(answers)
     split = by_ability(answers, beta)
-    members = [split.group == half for half in (0, 1)]
-    halves = [answers.take_persons(each) for each in members]
-    sizes = np.array([np.sum(halves[0].informative), np.sum(halves[1].informative)])
+    persons = SampledPersons(answers, sampling)
+    halves = [persons.take(split.group == half) for half in (0, 1)]
+    sizes = np.array([np.sum(half.responses.informative) for half in halves])
     if not sizes.all():
         raise few
-    samplings = [sampling.take(each) for each in members]
-    score, information = _scores_and_information(halves, samplings, beta, design)
-    part = information[0] @ np.linalg.pinv(information[0] + information[1], rcond=DIGITS, hermitian=True)
-    u, w = score[0] - part @ (score[0] + score[1]), information[0] - part @ information[0]
-    spread_of_u, freedom = w, np.inf
-    if not sampling.simple:
-        spread_of_u, freedom = _sandwich(halves, samplings, beta, design, part)
-    # A parameter that one half says next to nothing about is not compared.
-    kept = np.minimum(np.diag(information[0]), np.diag(information[1])) >= LEAST
-    total = (np.arange(layout.n_items)[:, None] == layout.item).astype(float)  # items x parameters: all its thresholds
-    if design is not None:
-        total = np.eye(layout.n_items, design.shape[1])  # the first columns of a rating scale are the locations
-    enough = (total[:, kept] != 0).any(axis=1)
-    if kept.sum() < 2 or enough.sum() < 2:
+    comparison = _compare(halves, beta, design)
+    compared = np.minimum(*(np.diag(information) for information in comparison.informations)) >= LEAST_INFORMATION
+    of_item = _parameters_of_items(layout, design)
+    enough = (of_item[:, compared] != 0).any(axis=1)
+    if compared.sum() < 2 or enough.sum() < 2:
         raise few
-    values, vectors = np.linalg.eigh((w[np.ix_(kept, kept)] + w[np.ix_(kept, kept)].T) / 2)
-    real = values > DIGITS * values[-1]
-    statistic = float(((vectors[:, real].T @ u[kept]) ** 2 / values[real]).sum())
-    test = JointTest(statistic, int(real.sum()), np.inf, float(chi2_tail(statistic, int(real.sum()))))
-    if not sampling.simple:
-        inverse = (vectors[:, real] / values[real]) @ vectors[:, real].T
-        test = rao_scott(statistic, inverse @ spread_of_u[np.ix_(kept, kept)], freedom)
-    total = total[enough]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        told = np.einsum("ij,ij->i", total @ w, total)
-        varies = np.einsum("ij,ij->i", total @ spread_of_u, total)
-        z = (total @ u) / np.sqrt(varies)
-    # The difference between the halves is u / w, of which varies / w^2 is chance.
-    apart = (z**2 - 1)[told > 0] * varies[told > 0] / told[told > 0] ** 2
-    spread = float(np.sqrt(max(float(np.mean(apart)), 0.0)))
-    item_p, labels = two_sided(z, freedom), answers.items[enough]
+    joint = _joint_test(comparison, compared, simple=sampling.simple)
+    items = _item_differences(comparison, of_item[enough])
+    item_p = two_sided(items.z, comparison.df)
+    labels = answers.items[enough]
+    findings: tuple[Finding, ...] = ()
+    if joint.p < EACH:
+        findings = (_unequal_halves(joint.p, items, item_p, labels),)
     return RaoTest(
-        statistic=test.statistic,
-        df=test.df,
-        df2=test.df2,
-        p=test.p,
+        statistic=joint.statistic,
+        df=joint.df,
+        df2=joint.df2,
+        p=joint.p,
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
         columns={
             "item": labels,
-            "z": z,
+            "z": items.z,
             "p": item_p,
             "p_holm": adjusted(item_p, "holm"),
             "p_bh": adjusted(item_p, "bh"),
         },
         frame_kind=responses.frame_kind,
-        findings=_unequal_halves(test.p, z, item_p, labels, spread) if test.p < EACH else (),
-        z=z,
+        findings=findings,
+        z=items.z,
         sizes=sizes,
-        spread=spread,
+        spread=items.spread,
     )
 
 
+class _Comparison(NamedTuple):
+    """u and W of the module's head; S, the covariance of u, which is W of persons who count alike and came one by one;
+    the degrees of freedom of S; and the information I_h in each half."""
+
+    u: Floats
+    w: Floats
+    covariance: Floats
+    df: float
+    informations: list[Floats]
+
+
+def _compare(halves: Sequence[SampledPersons], beta: Floats, design: Floats | None) -> _Comparison:
+    scores, informations = _scores_and_information(halves, beta, design)
+    both = informations[0] + informations[1]
+    share = informations[0] @ np.linalg.pinv(both, rcond=RANK_DIGITS, hermitian=True)  # I_1 (I_1 + I_2)^+
+    u = scores[0] - share @ (scores[0] + scores[1])
+    w = informations[0] - share @ informations[0]
+    if halves[0].sampling.simple:
+        return _Comparison(u, w, w, np.inf, informations)
+    covariance, df = _sandwich(halves, beta, design, share)
+    return _Comparison(u, w, covariance, df, informations)
+
+
 def _scores_and_information(
-    halves: Sequence[Responses], samplings: Sequence[Sampling], beta: Floats, design: Floats | None
+    halves: Sequence[SampledPersons], beta: Floats, design: Floats | None
 ) -> tuple[list[Floats], list[Floats]]:
     """g and I of each half; those of A eta = beta, where there is a design A."""
-    likelihoods: list[Likelihood] = []
-    for half, sampling in zip(halves, samplings, strict=True):
-        likelihoods.append(ExactLikelihood(half, weights=sampling.weights))
-    if not all(one.exact_is_affordable() for one in likelihoods if isinstance(one, ExactLikelihood)):
-        likelihoods = [Likelihood(half, beta, weights=own.weights) for half, own in zip(halves, samplings, strict=True)]
-    scores, informations = [], []
+    exact = [ExactLikelihood(half.responses, weights=half.sampling.weights) for half in halves]
+    likelihoods: Sequence[Likelihood] = exact
+    if not all(likelihood.exact_is_affordable() for likelihood in exact):
+        likelihoods = [Likelihood(half.responses, beta, weights=half.sampling.weights) for half in halves]
+    scores = []
+    informations = []
     for likelihood in likelihoods:
-        g = -likelihood.at(beta).gradient  # observed less expected
-        i = information_at(likelihood, beta).matrix
-        scores.append(g if design is None else design.T @ g)
-        informations.append(i if design is None else design.T @ i @ design)
+        score = -likelihood.at(beta).gradient  # observed less expected
+        information = information_at(likelihood, beta).matrix
+        if design is not None:
+            score = design.T @ score
+            information = design.T @ information @ design
+        scores.append(score)
+        informations.append(information)
     return scores, informations
 
 
 def _sandwich(
-    halves: Sequence[Responses], samplings: Sequence[Sampling], beta: Floats, design: Floats | None, part: Floats
+    halves: Sequence[SampledPersons], beta: Floats, design: Floats | None, share: Floats
 ) -> tuple[Floats, float]:
     """S of the module's head, and its degrees of freedom."""
-    sizes = [half.n_persons for half in halves]
-    cluster = samplings[0].cluster
-    own = [one.clusters(n) for one, n in zip(samplings, sizes, strict=True)]
-    if cluster is None:
-        own[1] = own[1] + sizes[0]
-    n = 1 + max(int(number.max(initial=0)) for number in own)
-    each = []
-    for half, one, number in zip(halves, samplings, own, strict=True):
-        scores = cluster_scores(half, beta, Sampling(one.weights, number), n)
-        each.append(scores if design is None else sparse.csr_array(scores @ sparse.csr_array(design)))
-    first, both = each[0], each[0] + each[1]
-    cross = (first.T @ both).toarray() @ part.T  # of u_c = first - part both
-    squares = (first.T @ first).toarray() - cross - cross.T + part @ (both.T @ both).toarray() @ part.T
-    if cluster is None:
+    clustered = halves[0].sampling.cluster is not None
+    clusters = [half.cluster for half in halves]
+    if not clustered:  # everybody is a cluster, with a number of his own in both halves
+        clusters[1] = clusters[1] + halves[0].responses.n_persons
+    n_clusters = 1 + max(int(cluster.max(initial=0)) for cluster in clusters)
+    scores = []
+    for half, cluster in zip(halves, clusters, strict=True):
+        by_cluster = cluster_scores(half.responses, beta, Sampling(half.sampling.weights, cluster), n_clusters)
+        if design is not None:
+            by_cluster = sparse.csr_array(by_cluster @ sparse.csr_array(design))
+        scores.append(by_cluster)
+    # The sum of u_c u_c', with u_c = first - share both.
+    first = scores[0]
+    both = scores[0] + scores[1]
+    cross = (first.T @ both).toarray() @ share.T
+    squares = (first.T @ first).toarray() - cross - cross.T + share @ (both.T @ both).toarray() @ share.T
+    if not clustered:
         return squares, np.inf
-    told = np.concatenate([half.informative for half in halves])
-    counts = [half.counts * one.counts(half.n_persons) for half, one in zip(halves, samplings, strict=True)]
-    numbers = np.concatenate(own)[told]
-    occupied = len(np.unique(numbers))
-    return occupied / max(occupied - 1, 1) * squares, degrees_of_freedom(numbers, np.concatenate(counts)[told])
+    informative = [cluster[half.responses.informative] for half, cluster in zip(halves, clusters, strict=True)]
+    n_occupied = len(np.unique(np.concatenate(informative)))
+    return cluster_factor(n_occupied) * squares, joint_degrees_of_freedom(halves)
+
+
+def _parameters_of_items(layout: Thresholds, design: Floats | None) -> Floats:
+    """Items x parameters: 1 for what says how hard the item is as a whole."""
+    if design is not None:
+        return np.eye(layout.n_items, design.shape[1])  # the first columns of a rating scale are the locations
+    return (np.arange(layout.n_items)[:, None] == layout.item).astype(float)  # all thresholds of the item
+
+
+def _joint_test(comparison: _Comparison, compared: NDArray[np.bool_], *, simple: bool) -> JointTest:
+    """T of the parameters about which both halves say enough to be compared."""
+    among = np.ix_(compared, compared)
+    w = comparison.w[among]
+    values, vectors = np.linalg.eigh((w + w.T) / 2)
+    positive = values > RANK_DIGITS * values[-1]
+    df = int(positive.sum())
+    statistic = float(((vectors[:, positive].T @ comparison.u[compared]) ** 2 / values[positive]).sum())
+    if simple:
+        return JointTest(statistic, df, np.inf, float(chi2_tail(statistic, df)))
+    inverse = (vectors[:, positive] / values[positive]) @ vectors[:, positive].T
+    return rao_scott(statistic, inverse @ comparison.covariance[among], comparison.df)
+
+
+class _ItemDifferences(NamedTuple):
+    """Of every item the difference between the halves in standard errors; and of all items its root mean square in
+    logits, the errors taken off."""
+
+    z: Floats
+    spread: float
+
+
+def _item_differences(comparison: _Comparison, of_item: Floats) -> _ItemDifferences:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        information = np.einsum("ij,ij->i", of_item @ comparison.w, of_item)
+        variance = np.einsum("ij,ij->i", of_item @ comparison.covariance, of_item)
+        z = (of_item @ comparison.u) / np.sqrt(variance)
+    # The difference between the halves is u / w, of which variance / w^2 is chance.
+    informed = information > 0
+    beyond_chance = (z**2 - 1)[informed] * variance[informed] / information[informed] ** 2
+    spread = float(np.sqrt(max(float(np.mean(beyond_chance)), 0.0)))
+    return _ItemDifferences(z, spread)
 
 
 def size_in_words(spread: float, about: str = "") -> str:
@@ -181,18 +244,22 @@ def size_in_words(spread: float, about: str = "") -> str:
     >>> size_in_words(0.174, "about "), size_in_words(0.0)
     ('by about 0.17 logits', 'by no more than the error of each')
     """
-    apart = f"{spread:.2f}"
-    return "by no more than the error of each" if float(apart) == 0 else f"by {about}{apart} logits"
+    size = f"{spread:.2f}"
+    if float(size) == 0:
+        return "by no more than the error of each"
+    return f"by {about}{size} logits"
 
 
-def _unequal_halves(p: float, z: Floats, item_p: Floats, labels: Floats, spread: float) -> tuple[Finding, ...]:
-    order = np.argsort(-np.abs(z), kind="stable")
-    certain = order[adjusted(item_p, "holm")[order] < EACH]
-    most = f", above all {listed(labels[certain])}" if len(certain) else ""
-    apart = size_in_words(spread, "about ")
-    sentence = f"Item difficulties differ between low and high scorers {apart} ({p_value(p)}){most}."
-    remedy = (
-        "The items are not invariant between the two: be careful when forms or groups of unlike means are compared."
+def _unequal_halves(p: float, items: _ItemDifferences, item_p: Floats, labels: NDArray[Any]) -> Finding:
+    by_size = np.argsort(-np.abs(items.z), kind="stable")
+    significant = by_size[adjusted(item_p, "holm")[by_size] < EACH]
+    which = f", above all {listed(labels[significant])}" if len(significant) else ""
+    size = size_in_words(items.spread, "about ")
+    return Finding(
+        code="unequal_halves",
+        severity="warning" if items.spread >= NOTABLE else "note",
+        sentence=f"Item difficulties differ between low and high scorers {size} ({p_value(p)}){which}.",
+        remedy="The items are not invariant between the two: be careful when forms or groups of unlike means are "
+        "compared.",
+        items=tuple(labels[np.sort(significant)].tolist()),
     )
-    items = tuple(labels[np.sort(certain)].tolist())
-    return (Finding("unequal_halves", "warning" if spread >= NOTABLE else "note", sentence, remedy, items),)

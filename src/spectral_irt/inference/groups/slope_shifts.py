@@ -13,11 +13,15 @@ the chance in the draws is taken off with it.
 
 Slopes are those within groups, so that an item that is harder for a group at any ability looks no steeper for that;
 they are drawn to their mean by as much as their errors explain how they differ.
+
+`dif.differential` calls `slope_shifts` where an item is flagged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +51,13 @@ class SlopeShifts:
         return replace(self, shift=self.shift - mean)
 
 
+class _GroupSlopes(NamedTuple):
+    """A group: its persons, or a sample of them, and the model with slopes that fits their responses."""
+
+    responses: Responses
+    model: SlopeModel
+
+
 @dataclass(frozen=True, eq=False)
 class _CommonSlopes:
     """Slopes that all groups have in common and the errors of these; intercepts of the thresholds on the scale of the
@@ -55,54 +66,57 @@ class _CommonSlopes:
     slope: Floats
     slope_se: Floats
     intercepts: Floats
-    apart: Floats
+    origin: Floats
 
 
-def slope_shifts(groups: GroupCalibrations, group: Ints, model: GroupModel, anchors: NDArray[np.bool_]) -> SlopeShifts:
+def slope_shifts(
+    calibrations: GroupCalibrations, group: Ints, model: GroupModel, anchors: NDArray[np.bool_]
+) -> SlopeShifts:
     """The shifts of calibrated groups; `group` is that of each of their persons, and `model` what was calibrated."""
-    layout, everyone = groups.layout, groups.everyone
-    most = max(1, CELLS // everyone.n_items)
-    people, models = [], []
-    for g in range(len(groups.names)):
+    everyone = calibrations.everyone
+    most_persons = max(1, CELLS // everyone.n_items)
+    groups = []
+    for g in range(len(calibrations.names)):
         members = everyone.take_persons(np.flatnonzero((group == g) & everyone.informative))
-        some = members.sample(most, np.random.default_rng(g))[0].in_one_block()
-        people.append(some)
-        models.append(slope_model(some))
-    common = _common_slopes(groups, models, people, anchors)
-    nothing = np.zeros((len(groups.names), layout.n_items))
+        sample = members.sample(most_persons, np.random.default_rng(g))[0].in_one_block()
+        groups.append(_GroupSlopes(sample, slope_model(sample)))
+    common = _common_slopes(groups, anchors)
     try:
-        drawn = np.array([_drawn_shifts(groups, model, people, models, common, draw) for draw in range(DRAWS)])
+        draws = np.array([_shifts_of_draw(calibrations, model, groups, common, draw) for draw in range(DRAWS)])
     except DesignError:  # no calibration of the draws, as of very few persons: nothing is explained by slopes
-        return SlopeShifts(nothing, nothing)
-    shift = drawn.mean(axis=0)
+        no_shift = np.zeros((len(groups), everyone.n_items))
+        return SlopeShifts(no_shift, no_shift)
+    shift = draws.mean(axis=0)
     # One error for all items of a group: that of a single item would be known from five draws only.
-    noise = np.sqrt(drawn.var(axis=0, ddof=1).mean(axis=1, keepdims=True) / DRAWS)
+    noise = np.sqrt(draws.var(axis=0, ddof=1).mean(axis=1, keepdims=True) / DRAWS)
     # A slope that is off by its error moves the shift by as much as slopes do here: the regression of shifts on slopes.
     steeper = common.slope - 1
-    spread = float(steeper @ steeper)
-    rate = shift @ steeper / spread if spread > 0 else np.zeros(len(shift))
-    return SlopeShifts(shift, np.hypot(noise, np.abs(rate)[:, None] * common.slope_se)).centered_on(anchors)
+    squares = float(steeper @ steeper)
+    rate = np.zeros(len(shift))
+    if squares > 0:
+        rate = shift @ steeper / squares
+    by_slope_error = np.abs(rate)[:, None] * common.slope_se
+    return SlopeShifts(shift, np.hypot(noise, by_slope_error)).centered_on(anchors)
 
 
-def _common_slopes(
-    groups: GroupCalibrations, models: list[SlopeModel], people: list[Responses], anchors: NDArray[np.bool_]
-) -> _CommonSlopes:
-    layout = groups.layout
-    precision = np.array([1 / model.slope_se**2 for model in models])
-    slope = (np.array([model.slope for model in models]) * precision).sum(axis=0) / precision.sum(axis=0)
-    error = 1 / precision.sum(axis=0)
-    differ = max(float(slope.var()) - float(error.mean()), 0.0)
-    trust = differ / (differ + error)
-    slope = 1 + trust * (slope - slope.mean())
+def _common_slopes(groups: Sequence[_GroupSlopes], anchors: NDArray[np.bool_]) -> _CommonSlopes:
+    layout = groups[0].responses.thresholds
+    slopes = np.array([group.model.slope for group in groups])
+    precision = np.array([1 / group.model.slope_se**2 for group in groups])
+    slope = (slopes * precision).sum(axis=0) / precision.sum(axis=0)
+    variance = 1 / precision.sum(axis=0)
+    true_variance = max(float(slope.var()) - float(variance.mean()), 0.0)
+    reliability = true_variance / (true_variance + variance)
+    slope = 1 + reliability * (slope - slope.mean())
     # a theta - t is the same response curve with theta + d and t + a d: d makes the anchors agree with the first group.
     # An intercept beside a category that next to nobody used may be anywhere, and counts by how many used both.
-    own = np.array([model.intercepts for model in models])
-    precision = np.array([_used_both(some) for some in people])
+    intercepts = np.array([group.model.intercepts for group in groups])
+    precision = np.array([_used_both(group.responses) for group in groups])
     a = slope[layout.item]
-    shared = precision * precision[0] / (precision + precision[0]) * anchors[layout.item]
-    apart = (shared * a * (own[0] - own)).sum(axis=1) / (shared * a * a).sum(axis=1)
-    intercepts = (precision * (own + apart[:, None] * a)).sum(axis=0) / precision.sum(axis=0)
-    return _CommonSlopes(slope, np.sqrt(trust * error), intercepts, apart)
+    weight = precision * precision[0] / (precision + precision[0]) * anchors[layout.item]
+    d = (weight * a * (intercepts[0] - intercepts)).sum(axis=1) / (weight * a * a).sum(axis=1)
+    common_intercepts = (precision * (intercepts + d[:, None] * a)).sum(axis=0) / precision.sum(axis=0)
+    return _CommonSlopes(slope, np.sqrt(reliability * variance), common_intercepts, origin=d)
 
 
 def _used_both(people: Responses) -> Floats:
@@ -110,45 +124,45 @@ def _used_both(people: Responses) -> Floats:
     category above and in the one below it."""
     layout = people.thresholds
     if layout.binary:
-        above, below = people.item_scores + 0.0, people.item_counts - people.item_scores + 0.0
+        above = people.item_scores + 0.0
+        below = people.item_counts - people.item_scores + 0.0
     else:
         counts = np.nan_to_num(people.category_counts)
-        above, below = counts[layout.item, layout.level], counts[layout.item, layout.level - 1]
+        above = counts[layout.item, layout.level]
+        below = counts[layout.item, layout.level - 1]
     return np.asarray((above * below + 1e-6) / (above + below + 1e-3))
 
 
-def _drawn_shifts(
-    groups: GroupCalibrations,
-    model: GroupModel,
-    people: list[Responses],
-    models: list[SlopeModel],
-    common: _CommonSlopes,
-    draw: int,
+def _shifts_of_draw(
+    calibrations: GroupCalibrations, model: GroupModel, groups: Sequence[_GroupSlopes], common: _CommonSlopes, draw: int
 ) -> Floats:
     """Difficulties in each group less those in the first, of one draw with the slopes less one with equal slopes."""
-    layout = groups.layout
+    layout = calibrations.layout
     equal = replace(common, slope=np.ones_like(common.slope))
     if model.shape is not None:
         # The distances of thresholds that are held in the groups: with others the shifts of equal slopes are not zero.
         origin = layout.mean(common.intercepts).mean() - layout.mean(model.shape).mean()
         equal = replace(equal, intercepts=model.shape + origin)
-    location = np.zeros((2, len(people), layout.n_items))
-    for which, slopes in enumerate((common, equal)):
-        for g, (some, own) in enumerate(zip(people, models, strict=True)):
-            seed = np.random.SeedSequence([0, 4, draw, g])
-            fit = fit_group(_drawn(some, own, slopes, g, seed), model, groups.design, groups.names[g])
-            location[which, g] = layout.mean(fit.thresholds)
-    by_slopes, by_chance = location - location[:, :1]
+    shifts = []
+    for slopes in (common, equal):
+        location = np.zeros((len(groups), layout.n_items))
+        for g, group in enumerate(groups):
+            seed = np.random.SeedSequence([0, 4, draw, g])  # the same random numbers for both
+            responses = _draw_responses(group, slopes, g, seed)
+            fit = fit_group(responses, model, calibrations.design, calibrations.names[g])
+            location[g] = layout.mean(fit.thresholds)
+        shifts.append(location - location[0])
+    by_slopes, by_chance = shifts
     return np.asarray(by_slopes - by_chance)
 
 
-def _drawn(
-    people: Responses, model: SlopeModel, slopes: _CommonSlopes, group: int, seed: np.random.SeedSequence
-) -> Responses:
+def _draw_responses(group: _GroupSlopes, slopes: _CommonSlopes, number: int, seed: np.random.SeedSequence) -> Responses:
     """Responses of these persons, several times each, under common slopes."""
+    people = group.responses
     copies = int(np.clip(CELLS // (DRAWS * max(people.n_responses, 1)), 1, COPIES))
     place = np.tile(np.arange(people.n_persons), copies)
     blocks = people.engine.prepare(Block.take, people.blocks, each=[[place]]).parts
-    several = replace(people, blocks=blocks, persons=np.arange(len(place)), people=None, raw=None)
-    intercepts = slopes.intercepts - slopes.apart[group] * slopes.slope[people.thresholds.item]
-    return redraw(several, intercepts, model.ability[place], model.ability_sd[place], seed, slope=slopes.slope)
+    copied = replace(people, blocks=blocks, persons=np.arange(len(place)), people=None, raw=None)
+    intercepts = slopes.intercepts - slopes.origin[number] * slopes.slope[people.thresholds.item]
+    ability, ability_sd = group.model.ability[place], group.model.ability_sd[place]
+    return redraw(copied, intercepts, ability, ability_sd, seed, slope=slopes.slope)

@@ -3,7 +3,11 @@
 The items that come first by their estimates are not as far out as they seem (the winner's curse); by how much depends
 on how difficulties are spread. That is learned: a mixture of narrow normals on a grid, by a few steps of EM from the
 normal that fits best (Laird & Louis 1991; Shen & Louis 1999). The spread is smooth: items that come in groups of nearly
-equal ones are taken for farther apart than they are."""
+equal ones are taken for farther apart than they are.
+
+What the answers say of an item of difficulty b, without the prior, is the likelihood exp(pull b - precision b^2 / 2).
+`study.ranking` calls `ranking_columns`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,12 @@ NARROW = 0.5  # width of the narrow normals: this times sd times items^-0.2, hal
 GRID_STEP = 0.5  # of that width
 LEAST_SPREAD = 1e-3  # logits; items closer than this are equally hard for every purpose
 LEAST_SHARE = 1e-3  # of an item's precision that is its answers' at least, where a prior says the rest
-REACH, STEP = 8.0, 0.1  # places considered for an item: standard deviations either side, and how far apart
+# Places considered for an item: so many standard deviations either side, and so far apart.
+REACH = 8.0
+STEP = 0.1
+PLACES = np.arange(-REACH, REACH + STEP / 2, STEP)
+SMALLEST_TAIL = 1e-300  # of the distribution function of an item below
+LARGEST_BELOW = 1 - 1e-16  # the last number before 1
 CHUNK = 5_000  # items looked at together
 LEARNED_FROM = 20_000  # items from which the spread is learned; of more, so many from the easiest to the hardest
 
@@ -60,40 +69,58 @@ def ranking_columns(
     check_option("by", by, ORDERS)
     if isinstance(top, bool) or top != int(top) or top < 1:
         raise OptionError(f"`top` is {top!r}; it must be a whole number, 1 or more.")
-    beta, m = calibration.difficulty, calibration.n_items
-    lower = beta - calibration.ci_width * calibration.se
+    difficulty = calibration.difficulty
+    lower = difficulty - calibration.ci_width * calibration.se
     if by == "lower" and not np.isfinite(lower).any():
         raise OptionError(
             "there are no standard errors, so no lower ends; rank by difficulty, or fit with standard errors."
         )
-    # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
-    by_estimate, by_value = (
-        -np.where(np.isfinite(each), each, -np.inf) for each in (beta, lower if by == "lower" else beta)
-    )
-    order = np.lexsort((np.arange(m), calibration.n == 0, by_estimate, by_value))
-    columns: Columns = {"item": calibration.labels, "difficulty": beta, "se": calibration.se, "lower": lower}
-    columns |= item_ranks(calibration, covariance, top, seed=seed) | {"n": calibration.n, "status": calibration.status}
-    return {"rank": np.arange(1, m + 1)} | {name: each[order] for name, each in columns.items()}
+    columns: Columns = {"item": calibration.labels, "difficulty": difficulty, "se": calibration.se, "lower": lower}
+    columns |= item_ranks(calibration, covariance, top, seed=seed)
+    columns |= {"n": calibration.n, "status": calibration.status}
+    order = _order(calibration, lower if by == "lower" else difficulty)
+    rows: Columns = {"rank": np.arange(1, len(order) + 1)}
+    for name, column in columns.items():
+        rows[name] = column[order]
+    return rows
+
+
+def _order(calibration: Calibration, values: Floats) -> Ints:
+    """The items from the highest value down. NaN goes last: items with an estimate and no standard error, those with
+    answers and no estimate, the unanswered."""
+
+    def falling(numbers: Floats) -> Floats:
+        return -np.where(np.isfinite(numbers), numbers, -np.inf)
+
+    position = np.arange(calibration.n_items)
+    return np.lexsort((position, calibration.n == 0, falling(calibration.difficulty), falling(values)))
 
 
 def item_ranks(calibration: Calibration, covariance: Floats | None, top: int = 10, *, seed: int = 0) -> Columns:
     """`rank_low, rank_high, p_top` of `ranking_columns`, in the order of the calibration's items."""
-    m = calibration.n_items
-    low, high, p_top = np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64), np.full(m, np.nan)
-    known = np.isfinite(calibration.difficulty - calibration.se)
-    if known.any():
-        among = covariance_among(covariance, known)
-        df = calibration.provenance.se_df
-        ranks = drawn_ranks(likely(calibration), covariance=among, df=df, rng=generator(seed))
-        p_top[known] = np.mean(ranks <= top, axis=0)
-        low[known], high[known] = middle(ranks)
-    return {"rank_low": low, "rank_high": high, "p_top": p_top}
+    n_items = calibration.n_items
+    rank_low = np.ones(n_items, dtype=np.int64)
+    rank_high = np.full(n_items, n_items, dtype=np.int64)
+    p_top = np.full(n_items, np.nan)
+    has_error = np.isfinite(calibration.difficulty - calibration.se)
+    if has_error.any():
+        ranks = drawn_ranks(
+            likely(calibration),
+            covariance=covariance_among(covariance, has_error),
+            df=calibration.provenance.se_df,
+            rng=generator(seed),
+        )
+        p_top[has_error] = np.mean(ranks <= top, axis=0)
+        rank_low[has_error], rank_high[has_error] = middle(ranks)
+    return {"rank_low": rank_low, "rank_high": rank_high, "p_top": p_top}
 
 
 def covariance_among(covariance: Floats | None, items: NDArray[np.bool_]) -> Floats | None:
     """The covariance of some items; None where it is not known of all of them."""
-    among = None if covariance is None else covariance[np.ix_(items, items)]
-    if among is None or not np.all(np.isfinite(among)):
+    if covariance is None:
+        return None
+    among = covariance[np.ix_(items, items)]
+    if not np.all(np.isfinite(among)):
         return None
     return among + np.diag(np.where(np.diag(among) < LEAST_SE**2, LEAST_SE**2, 0.0))
 
@@ -102,19 +129,22 @@ def drawn_ranks(
     items: Likely, *, covariance: Floats | None = None, df: float = np.inf, rng: np.random.Generator
 ) -> NDArray[np.int32]:
     """Ranks (1 = largest; draws x items) in draws of the difficulties; those of items that err together go together."""
-    m = len(items.center)
-    draws, step = int(np.clip(RANKED // m, LEAST_DRAWS, DRAWS)), max(1, CELLS // m)
+    n_items = len(items.center)
+    n_draws = int(np.clip(RANKED // n_items, LEAST_DRAWS, DRAWS))
+    step = max(1, CELLS // n_items)
     root = None
     if covariance is not None:
         se = np.sqrt(np.diag(covariance))
         root = square_root(covariance / np.outer(se, se))
-    ranks, places = np.empty((draws, m), dtype=np.int32), np.arange(1, m + 1, dtype=np.int32)
-    for start in range(0, draws, step):
-        rows = slice(start, min(start + step, draws))
-        z = standard_draws(rng, (rows.stop - rows.start, m), df)
-        x = items.draws(z if root is None else z @ root.T)
-        for row, one in enumerate(np.negative(x, out=x), start=start):
-            ranks[row, np.argsort(one)] = places
+    ranks = np.empty((n_draws, n_items), dtype=np.int32)
+    rising = np.arange(1, n_items + 1, dtype=np.int32)
+    for start in range(0, n_draws, step):
+        z = standard_draws(rng, (min(step, n_draws - start), n_items), df)
+        if root is not None:
+            z = z @ root.T
+        difficulty = items.draws(z)
+        for row, falling in enumerate(np.negative(difficulty, out=difficulty), start=start):
+            ranks[row, np.argsort(falling)] = rising
     return ranks
 
 
@@ -133,37 +163,39 @@ class Likely:
 
     center: Floats
     sd: Floats
-    score: Floats
+    quantile: Floats
 
     def draws(self, z: Floats) -> Floats:
         """Difficulties (draws x items) for standard normal numbers, which may be correlated between items."""
-        places = _places()
-        out = np.empty_like(z)
-        for i in range(z.shape[1]):
-            out[:, i] = np.interp(z[:, i], self.score[i], places)
-        out *= self.sd
-        out += self.center
-        return out
+        difficulty = np.empty_like(z)
+        for item in range(z.shape[1]):
+            difficulty[:, item] = np.interp(z[:, item], self.quantile[item], PLACES)
+        difficulty *= self.sd
+        difficulty += self.center
+        return difficulty
 
 
 def likely(calibration: Calibration) -> Likely:
     """The distribution of each item with a standard error, given its estimate and the spread of all.
 
-    What the answers say of an item without the prior is its likelihood exp(pull b - precision b^2 / 2). A difficulty
-    with standard error s that a prior N(mean, 1 / alpha) was part of has the precision 1 / s^2 - alpha from its
-    answers. The level that an item was drawn to is taken for the mean of all: right where items were met at random, and
-    where forms differ in difficulty too little is taken away.
+    A difficulty with standard error s that a prior N(mean, 1 / alpha) was part of has the precision 1 / s^2 - alpha
+    from its answers. The level that an item was drawn to is taken for the mean of all: right where items were met at
+    random, and where forms differ in difficulty too little is taken away.
     """
-    known = np.isfinite(calibration.difficulty - calibration.se)
+    has_error = np.isfinite(calibration.difficulty - calibration.se)
     total = 1 / np.maximum(calibration.se, LEAST_SE) ** 2
     prior = calibration.prior
-    alpha: float | Floats
-    alpha, mean = (0.0, 0.0) if prior is None else (prior.alpha, prior.mean)
-    if prior is not None and prior.kind == "neighbors" and prior.estimated:
-        alpha = alpha * fading(calibration.item_information, calibration.known, prior.alpha)
-    precision = np.maximum(total - alpha, LEAST_SHARE * total)
-    pull = calibration.difficulty * total - (total - precision) * mean
-    return likely_places(precision[known], pull[known])
+    prior_precision: float | Floats = 0.0
+    prior_mean = 0.0
+    if prior is not None:
+        prior_precision = prior.alpha
+        prior_mean = prior.mean
+        if prior.kind == "neighbors" and prior.estimated:
+            fades = fading(calibration.item_information, calibration.known, prior.alpha)
+            prior_precision = prior_precision * fades
+    precision = np.maximum(total - prior_precision, LEAST_SHARE * total)
+    pull = calibration.difficulty * total - (total - precision) * prior_mean
+    return likely_places(precision[has_error], pull[has_error])
 
 
 def likely_places(precision: Floats, pull: Floats) -> Likely:
@@ -171,37 +203,35 @@ def likely_places(precision: Floats, pull: Floats) -> Likely:
     from scipy.special import ndtri
 
     mean, variance = _best_normal(precision, pull)
+    learned_from: slice | Ints = slice(None)
     every = -(-len(pull) // LEARNED_FROM)
-    some = slice(None) if every == 1 else np.argsort(pull / precision, kind="stable")[every // 2 :: every]
-    grid, log_spread = _spread(precision[some], pull[some], mean, variance)
+    if every > 1:
+        learned_from = np.argsort(pull / precision, kind="stable")[every // 2 :: every]
+    grid, log_spread = _spread(precision[learned_from], pull[learned_from], mean, variance)
     center = (pull + mean / variance) / (precision + 1 / variance)
     sd = 1 / np.sqrt(precision + 1 / variance)
-    places = _places()
-    score = np.empty((len(center), len(places)))
+    quantile = np.empty((len(center), len(PLACES)))
     for start in range(0, len(center), CHUNK):
         rows = slice(start, start + CHUNK)
-        at = center[rows, None] + sd[rows, None] * places
-        log_ratio = np.interp(at, grid, log_spread) + (at - mean) ** 2 / (2 * variance)
-        log_density = log_ratio - places**2 / 2
+        b = center[rows, None] + sd[rows, None] * PLACES
+        log_ratio = np.interp(b, grid, log_spread) + (b - mean) ** 2 / (2 * variance)  # of the spread to the normal
+        log_density = log_ratio - PLACES**2 / 2
         mass = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-        below = np.cumsum(mass, axis=1) - mass / 2
-        score[rows] = ndtri(np.clip(below / mass.sum(axis=1, keepdims=True), 1e-300, 1 - 1e-16))
-    return Likely(center, sd, score)
-
-
-def _places() -> Floats:
-    return np.arange(-REACH, REACH + STEP / 2, STEP)
+        below = (np.cumsum(mass, axis=1) - mass / 2) / mass.sum(axis=1, keepdims=True)
+        quantile[rows] = ndtri(np.clip(below, SMALLEST_TAIL, LARGEST_BELOW))
+    return Likely(center, sd, quantile)
 
 
 def _best_normal(precision: Floats, pull: Floats) -> tuple[float, float]:
     """Mean and variance of the normal spread that makes the answers likeliest, by EM."""
     estimate = pull / (precision + np.median(precision))
-    mean, variance = float(estimate.mean()), float(estimate.var()) + LEAST_SPREAD**2
+    mean = float(estimate.mean())
+    variance = float(estimate.var()) + LEAST_SPREAD**2
     for _ in range(NORMAL_STEPS):
-        after = 1 / (precision + 1 / variance)
-        center = after * (pull + mean / variance)
+        posterior_variance = 1 / (precision + 1 / variance)
+        center = posterior_variance * (pull + mean / variance)
         mean = float(center.mean())
-        variance = max(float(np.mean(after + (center - mean) ** 2)), LEAST_SPREAD**2)
+        variance = max(float(np.mean(posterior_variance + (center - mean) ** 2)), LEAST_SPREAD**2)
     return mean, variance
 
 
@@ -210,18 +240,20 @@ def _spread(precision: Floats, pull: Floats, mean: float, variance: float) -> tu
     sd = np.sqrt(variance)
     width = NARROW * sd * len(precision) ** -0.2
     center = (pull + mean / variance) / (precision + 1 / variance)
-    low, high = min(center.min(), mean - 4 * sd) - sd, max(center.max(), mean + 4 * sd) + sd
+    low = min(center.min(), mean - 4 * sd) - sd
+    high = max(center.max(), mean + 4 * sd) + sd
     grid = np.linspace(low, high, int(np.ceil((high - low) / (GRID_STEP * width))) + 1)
     share = np.exp(-((grid - mean) ** 2) / (2 * (variance - width**2)))
     share /= share.sum()
     # An item from a narrow normal at b0: the likelihood of its answers with b integrated out.
-    wide = 1 + precision * width**2
-    parts = []
+    widening = 1 + precision * width**2
+    likelihoods = []
     for start in range(0, len(precision), CHUNK):
         rows = slice(start, start + CHUNK)
-        log_part = (pull[rows, None] * grid - precision[rows, None] * grid**2 / 2) / wide[rows, None]
-        parts.append(np.exp(log_part - log_part.max(axis=1, keepdims=True)))
+        log_likelihood = (pull[rows, None] * grid - precision[rows, None] * grid**2 / 2) / widening[rows, None]
+        likelihoods.append(np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)))
     for _ in range(EM_STEPS):
-        share = share * sum(part.T @ (1 / (part @ share)) for part in parts) / len(precision)
+        posterior = sum(likelihood.T @ (1 / (likelihood @ share)) for likelihood in likelihoods)
+        share = share * posterior / len(precision)
     kernel = np.exp(-((grid[:, None] - grid) ** 2) / (2 * width**2))
     return grid, np.log(kernel @ share + np.finfo(float).tiny)

@@ -8,12 +8,15 @@ two tests of the same kind put somebody in the same class. With w the distributi
 where P(class | theta) adds the exact chances of the scores in the class (Lord & Wingersky 1984). w is a normal
 distribution by maximum likelihood, and some steps of EM from there, which follow the scores. Of people who share a set
 of items with nobody, the true ability is normal around the posterior mean, and scores given it are normal but for being
-whole."""
+whole.
+
+`study.cuts` calls `scale_cuts` or `raw_cuts`, then `cut_columns`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -29,14 +32,24 @@ from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
 
 EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cut
-NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
-STEPS = 20  # of EM from the normal population towards the scores as they are
+# The grid of abilities, over so many standard deviations either way.
+NODES = 801
+WIDTH = 6.0
+EM_STEPS = 20  # from the normal population towards the scores as they are
 NORMAL_NODES = 7  # of the rule over a normal posterior
-# Of a way to put people into classes, as shares of them; the last two are those in a class above, and below, that of
-# their true ability, and with accuracy they add to one.
-SHARES = ("accuracy", "consistency", "too_high", "too_low")
+LEAST_OF_FORM = 100  # people on a form from whom its own population is estimated; else it is that of everybody
+
 Normal = tuple[float, float]  # mean and standard deviation
-ENOUGH = 100  # people on a form from whom its own population is estimated; else it is that of everybody
+
+
+class Decisions(NamedTuple):
+    """How people are put into classes, as shares of them; `too_high` and `too_low` are in a class above, and below,
+    that of their true ability, and with accuracy they add to one."""
+
+    accuracy: float
+    consistency: float
+    too_high: float
+    too_low: float
 
 
 def class_of(ability: Floats, cuts: Floats) -> Ints:
@@ -47,53 +60,56 @@ def class_of(ability: Floats, cuts: Floats) -> Ints:
 def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats, Floats]:
     """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
     given = _increasing(cuts)
-    at = (given - scale.mean) / scale.unit
-    n = len(test.known)
-    low, high = test.ends() if n else (0.0, 0.0)
-    ends = ("nothing right", "everything right") if test.layout.binary else ("the lowest score", "the highest")
-    worst, best = ends
-    for cut, logit in zip(given.tolist(), at.tolist(), strict=True):
+    logits = (given - scale.mean) / scale.unit
+    low, high = (0.0, 0.0)
+    n_items = len(test.known)
+    if n_items:
+        low, high = test.ends()
+    worst, best = ("the lowest score", "the highest")
+    if test.layout.binary:
+        worst, best = ("nothing right", "everything right")
+    unit = " (in logits)" if scale.is_logits else ""
+    for cut, logit in zip(given.tolist(), logits.tolist(), strict=True):
         if not low < logit <= high + EQUAL:
             raise OptionError(
                 f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is {worst} and "
-                f"{scale.measure(high):.4g} {best} on all {n:,} items"
-                f"{' (in logits)' if scale.is_logits else ''}. Choose one between them."
+                f"{scale.measure(high):.4g} {best} on all {n_items:,} items{unit}. Choose one between them."
             )
-    return at, given
+    return logits, given
 
 
 def raw_cuts(
     cuts: Sequence[float],
     test: Form,
     forms: Forms,
-    found: Abilities,
+    estimates: Abilities,
     sums: Callable[[Ints], CodeSums | None] | None = None,
 ) -> tuple[Floats, Floats]:
     """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing. With
     `sums`, those of the codes of some items, cuts are such sums."""
     given = _increasing(cuts)
-    lengths = [len(items) for items in forms.items]
-    whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == len(test.known)]
-    if not whole:
-        how = "did not answer the same items" if len(lengths) else "share no form"
+    whole_forms = forms.items
+    if len(forms.items) != 1:
+        whole_forms = [items for items in forms.items if len(items) == len(test.known)]
+    if not whole_forms:
+        how = "did not answer the same items" if forms.items else "share no form"
         raise OptionError(
-            f"a cut in raw scores or sums of codes is about one form, and these people {how} ({len(lengths):,} forms). "
-            "Give the cut on the scale of the abilities: `raw=False`."
+            f"a cut in raw scores or sums of codes is about one form, and these people {how} ({len(forms.items):,} "
+            "forms). Give the cut on the scale of the abilities: `raw=False`."
         )
-    items = forms.items[whole[0]]
-    highest = test.take(items).max_score
+    items = whole_forms[0]
+    form = test.take(items)
     scores = given if sums is None else _scores_of_sums(given, sums(items))
     for cut in scores.tolist():
-        if cut != int(cut) or not 1 <= cut <= highest:
-            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {highest:,}, which the form has.")
-    table = test.take(items).abilities(found.method, found.prior)[0]
-    at = table[scores.astype(np.int64)]
-    if not np.isfinite(at).all():
+        if cut != int(cut) or not 1 <= cut <= form.max_score:
+            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {form.max_score:,}, which the form has.")
+    logits = form.abilities(estimates.method, estimates.prior)[0][scores.astype(np.int64)]
+    if not np.isfinite(logits).all():
         raise OptionError(
-            f"the highest score ({highest:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
-            "`ability='wle'`."
+            f"the highest score ({form.max_score:,}) has no finite ability by maximum likelihood; choose a lower cut, "
+            "or `ability='wle'`."
         )
-    return at, given
+    return logits, given
 
 
 def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
@@ -102,11 +118,13 @@ def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
         raise OptionError("the codes of some categories are not known, so that cuts cannot be sums of codes.")
     scores = []
     for cut in given.tolist():
-        score = sums.score_of(int(cut)) if cut == int(cut) else None
+        score = None
+        if cut == int(cut):
+            score = sums.score_of(int(cut))
         if score is None or score == 0:
-            several = (sums.low <= cut) & (cut <= sums.high)
+            n_scores = np.sum((sums.low <= cut) & (cut <= sums.high))
             why = "may have several scores, since categories of an item were merged or renumbered"
-            if several.sum() < 2:
+            if n_scores < 2:
                 why = f"is none from {sums.low[1]:,} to {sums.high[-1]:,}, or cannot be reached"
             raise OptionError(f"the cut {cut:g} as a sum of codes {why}. Give it as a raw score: `raw=True`.")
         scores.append(score)
@@ -124,7 +142,7 @@ def cut_columns(
     test: Form,
     responses: Responses,
     cuts: Floats,
-    found: Abilities,
+    estimates: Abilities,
     forms: Forms,
     prior: Normal | None,
     weights: Floats | None = None,
@@ -132,96 +150,109 @@ def cut_columns(
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
     `test` has all items; `cuts` are in logits, increasing, and a class holds its lower cut; people are classified by
-    the abilities `found`; `prior` are mean and standard deviation of the normal population of everybody, without which
-    there is no accuracy. `n` counts people; shares, accuracy and consistency go by their `weights`.
+    the abilities `estimates`; `prior` are mean and standard deviation of the normal population of everybody, without
+    which there is no accuracy. `n` counts people; shares, accuracy and consistency go by their `weights`.
 
     `ability` is the cut at the lower end of the class, `se` the standard error of an ability there (over people with
     different items a root mean square), and accuracy and consistency are those of the decision at that cut alone: is
     somebody below or not? The last row, `all`, has those of all classes together.
     """
-    known = np.isfinite(found.ability) | found.extreme
-    counts = np.ones(len(found.ability)) if weights is None else weights
-    own_class = class_of(found.ability[known], cuts)
-    n = np.bincount(own_class, minlength=len(cuts) + 1)
-    total_weight = np.bincount(own_class, weights=counts[known], minlength=len(cuts) + 1)
-    ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
-    total, people = responses.entries.sum(_inverse_information, checked(responses, test.thresholds), test.layout, cuts)
-    how = np.vstack([np.full(len(SHARES), np.nan), decisions(test, responses, ways, found, forms, prior, weights)])
-    return {
-        "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
+    has_ability = np.isfinite(estimates.ability) | estimates.extreme
+    weight = np.ones(len(estimates.ability)) if weights is None else weights
+    n_classes = len(cuts) + 1
+    class_of_person = class_of(estimates.ability[has_ability], cuts)
+    n = np.bincount(class_of_person, minlength=n_classes)
+    class_weight = np.bincount(class_of_person, weights=weight[has_ability], minlength=n_classes)
+    beta = checked(responses, test.thresholds)
+    error_variance, n_people = responses.entries.sum(_inverse_information, beta, test.layout, cuts)
+    cut_sets = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]  # each cut alone, and all together
+    shares = decisions(test, responses, cut_sets, estimates, forms, prior, weights)
+    columns: Columns = {
+        "class": np.array([*(str(k + 1) for k in range(n_classes)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
-        "se": np.concatenate([[np.nan], np.sqrt(total / max(people, 1)), [np.nan]]),
+        "se": np.concatenate([[np.nan], np.sqrt(error_variance / max(n_people, 1)), [np.nan]]),
         "n": np.append(n, n.sum()),
-        "share": np.append(total_weight, total_weight.sum()) / (total_weight.sum() or 1.0),
-        **dict(zip(SHARES, how.T, strict=True)),
+        "share": np.append(class_weight, class_weight.sum()) / (class_weight.sum() or 1.0),
     }
+    for k, name in enumerate(Decisions._fields):
+        columns[name] = np.append(np.nan, shares[:, k])  # nobody is below the lowest class
+    return columns
 
 
-def lowest_scores(form: Form, cuts: Floats, found: Abilities) -> Floats:
+def lowest_scores(form: Form, cuts: Floats, estimates: Abilities) -> Floats:
     """Of each class, the lowest raw score on a form that puts a person in it who answered the whole form; NaN for a
     class that no score reaches, such as the highest one on an easy form."""
-    table = form.abilities(found.method, found.prior)[0]
-    classes = class_of(table, cuts)
+    class_of_score = class_of(form.abilities(estimates.method, estimates.prior)[0], cuts)
     scores = np.full(len(cuts) + 1, np.nan)
-    for number in np.unique(classes).tolist():
-        scores[number] = float(np.argmax(classes == number))
+    for number in np.unique(class_of_score).tolist():
+        scores[number] = float(np.argmax(class_of_score == number))
     return scores
 
 
 def decisions(
     test: Form,
     responses: Responses,
-    ways: list[Floats],
-    found: Abilities,
+    cut_sets: list[Floats],
+    estimates: Abilities,
     forms: Forms,
     prior: Normal | None,
     weights: Floats | None = None,
 ) -> Floats:
-    """`SHARES` of each of several sets of cuts, ways x shares; people count by their weights."""
-    counts = np.ones(len(found.ability)) if weights is None else weights
-    if prior is None or not (found.n > 0).any():
-        return np.full((len(ways), len(SHARES)), np.nan)
-    people, parts = [], []
+    """`Decisions` by each of several sets of cuts (rows); people count by their weights."""
+    weight = np.ones(len(estimates.ability)) if weights is None else weights
+    if prior is None or not (estimates.n > 0).any():
+        return np.full((len(cut_sets), len(Decisions._fields)), np.nan)
+    part_weight = []
+    parts = []
     for k, items in enumerate(forms.items):
         members = forms.form == k
-        scores, form = found.score[members], test.take(items)
-        table = form.abilities(found.method, found.prior)[0]
-        by_score = np.bincount(scores, weights=counts[members], minlength=len(table)).astype(np.float64)
-        people.append(by_score.sum())
-        enough = len(scores) >= ENOUGH
-        parts.append(_on_a_form(form.chances, by_score, table, ways, prior, enough))
-    alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
-    if len(alone):
-        people.append(counts[alone].sum())
-        parts.append(_on_no_form(test, responses, ways, found, alone, prior, counts))
-    return np.average(parts, axis=0, weights=people)
+        form = test.take(items)
+        ability_of_score = form.abilities(estimates.method, estimates.prior)[0]
+        score_weight = np.bincount(
+            estimates.score[members], weights=weight[members], minlength=len(ability_of_score)
+        ).astype(np.float64)
+        has_population = int(members.sum()) >= LEAST_OF_FORM
+        part_weight.append(score_weight.sum())
+        parts.append(_on_a_form(form.chances, score_weight, ability_of_score, cut_sets, prior, has_population))
+    on_no_form = np.flatnonzero((forms.form < 0) & (estimates.n > 0))
+    if len(on_no_form):
+        part_weight.append(weight[on_no_form].sum())
+        parts.append(_on_no_form(test, responses, cut_sets, estimates, on_no_form, prior, weight))
+    return np.average(parts, axis=0, weights=part_weight)
 
 
 def _on_a_form(
-    of_scores: Callable[[Floats], Floats],
-    counts: Floats,
-    table: Floats,
-    ways: list[Floats],
+    score_chances: Callable[[Floats], Floats],
+    score_weight: Floats,
+    ability_of_score: Floats,
+    cut_sets: list[Floats],
     prior: Normal,
-    enough: bool,
+    has_population: bool,
 ) -> Floats:
-    """`counts` people have each score, by weight; `enough` of them for a population of their own."""
+    """Of people with these scores, by weight; `has_population`: enough of them for a population of their own."""
     mean, sd = prior
-    theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
-    chances = of_scores(theta)
-    weight = _distribution(theta, chances, counts, prior, enough)
-    found = []
-    for cuts in ways:
-        observed = chances @ (class_of(table, cuts)[:, None] == np.arange(len(cuts) + 1))  # P(class | ability)
+    theta = mean + sd * np.linspace(-WIDTH, WIDTH, NODES)
+    chances = score_chances(theta)
+    weight = _distribution(theta, chances, score_weight, prior, has_population)
+    rows = []
+    for cuts in cut_sets:
+        in_class = class_of(ability_of_score, cuts)[:, None] == np.arange(len(cuts) + 1)
+        observed = chances @ in_class  # P(class | ability)
         joint = _true_class(theta, cuts).T @ (weight[:, None] * observed)  # true class x observed class
-        same = weight @ (observed**2).sum(axis=1)
-        found.append([np.trace(joint), same, np.triu(joint, 1).sum(), np.tril(joint, -1).sum()])
-    return np.array(found)
+        rows.append(
+            Decisions(
+                accuracy=np.trace(joint),
+                consistency=weight @ (observed**2).sum(axis=1),
+                too_high=np.triu(joint, 1).sum(),
+                too_low=np.tril(joint, -1).sum(),
+            )
+        )
+    return np.array(rows)
 
 
-def _distribution(theta: Floats, chances: Floats, counts: Floats, prior: Normal, enough: bool) -> Floats:
+def _distribution(theta: Floats, chances: Floats, score_weight: Floats, prior: Normal, has_population: bool) -> Floats:
     """Weights of the abilities on the grid: the mean posterior of the people with these scores."""
-    share = counts / counts.sum()
+    share = score_weight / score_weight.sum()
 
     def normal(mean: float, sd: float) -> Floats:
         density = np.exp(-(((theta - mean) / sd) ** 2) / 2)
@@ -231,20 +262,20 @@ def _distribution(theta: Floats, chances: Floats, counts: Floats, prior: Normal,
         joint = weight[:, None] * chances
         return joint @ (share / np.maximum(joint.sum(axis=0), np.finfo(float).tiny))
 
-    def image(here: Floats) -> Floats:
-        after = posterior(normal(here[0], float(np.exp(here[1]))))
-        mean = float(after @ theta)
-        return np.array([mean, np.log(np.mean(after / after.mean() * (theta - mean) ** 2)) / 2])
+    def em_step(mean_and_log_sd: Floats) -> Floats:
+        weight = posterior(normal(mean_and_log_sd[0], float(np.exp(mean_and_log_sd[1]))))
+        mean = float(weight @ theta)
+        return np.array([mean, np.log(np.mean(weight / weight.mean() * (theta - mean) ** 2)) / 2])
 
     mean, sd = prior
-    if enough:
-        mean, log_sd = settle(image, np.array([mean, np.log(sd)]))
-        sd = max(float(np.exp(log_sd)), float(theta[1] - theta[0]))  # no narrower than the grid
-        weight = normal(mean, sd)
-        for _ in range(STEPS):
-            weight = posterior(weight)
-        return weight
-    return posterior(normal(mean, sd))
+    if not has_population:
+        return posterior(normal(mean, sd))
+    mean, log_sd = settle(em_step, np.array([mean, np.log(sd)]))
+    sd = max(float(np.exp(log_sd)), float(theta[1] - theta[0]))  # no narrower than the grid
+    weight = normal(mean, sd)
+    for _ in range(EM_STEPS):
+        weight = posterior(weight)
+    return weight
 
 
 def _true_class(theta: Floats, cuts: Floats) -> Floats:
@@ -255,59 +286,99 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
 
 
 def _on_no_form(
-    test: Form, responses: Responses, ways: list[Floats], found: Abilities, people: Ints, prior: Normal, counts: Floats
+    test: Form,
+    responses: Responses,
+    cut_sets: list[Floats],
+    estimates: Abilities,
+    people: Ints,
+    prior: Normal,
+    weight: Floats,
 ) -> Floats:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
-    theirs, beta = responses.take_persons(people), checked(responses, test.thresholds)
-    posterior = abilities(theirs, beta, "eap", prior_mean=prior[0], prior_sd=prior[1])
-    ability, se = posterior.ability, posterior.se
-    made, by = [], (found.method, found.prior)
-    for cuts in ways:
-        mine = class_of(found.ability[people], cuts)
+    mean, sd = prior
+    answers = responses.take_persons(people)
+    beta = checked(answers, test.thresholds)
+    posterior = abilities(answers, beta, "eap", prior_mean=mean, prior_sd=sd)
+    own_weight = weight[people]
+    rows = []
+    for cuts in cut_sets:
+        own_class = class_of(estimates.ability[people], cuts)
         ends = np.concatenate([[-np.inf], cuts, [np.inf]])
-        below, upto = (scipy.special.ndtr((ends[mine + k] - ability) / se) for k in (0, 1))
-        persons = (ability, se, mine)
-        again = np.asarray(theirs.entries.gather(_same_class, beta, test.layout, cuts, by, persons=persons))
-        shares = (upto - below, again, below, 1 - upto)
-        made.append([np.average(share, weights=counts[people]) for share in shares])
-    return np.array(made)
+        below = scipy.special.ndtr((ends[own_class] - posterior.ability) / posterior.se)
+        below_next = scipy.special.ndtr((ends[own_class + 1] - posterior.ability) / posterior.se)
+        same_again = np.asarray(
+            answers.entries.gather(
+                _same_class,
+                beta,
+                test.layout,
+                cuts,
+                estimates.method,
+                estimates.prior,
+                persons=(posterior.ability, posterior.se, own_class),
+            )
+        )
+        rows.append(
+            Decisions(
+                accuracy=np.average(below_next - below, weights=own_weight),
+                consistency=np.average(same_again, weights=own_weight),
+                too_high=np.average(below, weights=own_weight),
+                too_low=np.average(1 - below_next, weights=own_weight),
+            )
+        )
+    return np.array(rows)
 
 
 def _same_class(
-    block: Block, mean: Floats, sd: Floats, mine: Ints, beta: Floats, layout: Thresholds, cuts: Floats, by: Any
+    block: Block,
+    mean: Floats,
+    sd: Floats,
+    own_class: Ints,
+    beta: Floats,
+    layout: Thresholds,
+    cuts: Floats,
+    method: str,
+    prior: Normal | None,
 ) -> Floats:
     """The chance that another test of the same items puts each person in the same class.
 
     An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
     given the ability, scores are normal but for their whole numbers.
     """
-    out, (method, prior) = np.full(block.n_persons, np.nan), by
+    chance = np.full(block.n_persons, np.nan)
+    nodes, node_weights = np.polynomial.hermite_e.hermegauss(NORMAL_NODES)
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
-        n, moments = len(persons), score_cumulants(run)
-        needed = []
+        n = len(persons)
+        moments = score_cumulants(run)
+        lowest_score = []  # of each class
         for cut in cuts.tolist():
-            expected, variance, lean, _ = moments(np.full(n, cut))
+            expected, variance, third, _ = moments(np.full(n, cut))
             if method == "wle":
-                expected = expected - lean / (2 * variance)
+                expected = expected - third / (2 * variance)
             elif method == "eap" and prior is not None:
                 expected = expected + (cut - prior[0]) / prior[1] ** 2
-            needed.append(np.ceil(expected - EQUAL))
-        limits = np.stack([np.full(n, -np.inf), *needed, np.full(n, np.inf)])
-        low, high = (limits[mine[persons] + k, np.arange(n)] for k in (0, 1))
+            lowest_score.append(np.ceil(expected - EQUAL))
+        ends = np.stack([np.full(n, -np.inf), *lowest_score, np.full(n, np.inf)])
+        low = ends[own_class[persons], np.arange(n)]
+        high = ends[own_class[persons] + 1, np.arange(n)]
         same = np.zeros(n)
-        for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
+        for node, node_weight in zip(nodes, node_weights, strict=True):
             expected, variance, *_ = moments(mean[persons] + node * sd[persons])
             spread = np.sqrt(variance)
-            inside, above = (scipy.special.ndtr((expected - (end - 0.5)) / spread) for end in (low, high))
-            same += weight * (inside - above)
-        out[persons] = same / np.sqrt(2 * np.pi)
-    return out
+            reach_low = scipy.special.ndtr((expected - (low - 0.5)) / spread)
+            reach_high = scipy.special.ndtr((expected - (high - 0.5)) / spread)
+            same += node_weight * (reach_low - reach_high)
+        chance[persons] = same / np.sqrt(2 * np.pi)
+    return chance
 
 
 def _inverse_information(block: Block, beta: Floats, layout: Thresholds, cuts: Floats) -> tuple[Floats, int]:
-    sums, people = np.zeros(len(cuts)), 0
+    """Of the people in a block: the sum of the error variances of an ability at each cut, and how many they are."""
+    sums = np.zeros(len(cuts))
+    n_people = 0
     for persons, run in cached_runs(known_rows(block, beta, layout), layout, beta):
         moments = score_cumulants(run, 2)
-        sums += [np.sum(1 / moments(np.full(len(persons), cut))[1]) for cut in cuts.tolist()]
-        people += len(persons)
-    return sums, people
+        for k, cut in enumerate(cuts.tolist()):
+            variance = moments(np.full(len(persons), cut))[1]
+            sums[k] += np.sum(1 / variance)
+        n_people += len(persons)
+    return sums, n_people

@@ -4,7 +4,10 @@ The score s stands for the ability theta at which it is expected, sum_i p_i(thet
 there the other form expects e = sum_j p_j(theta), the equated score. With v = dp / dtheta, a change of the thresholds
 moves theta by sum_i v_i dbeta_i / sum_i v_i, and de = (sum_j v_j) dtheta - sum_j v_j dbeta_j, from which the standard
 errors follow by the delta method (Ogasawara 2001, Psychometrika 66, 373-383). By convention the lowest and the highest
-score are equated to those of the other form (Kolen & Brennan 2014, ch. 6.5)."""
+score are equated to those of the other form (Kolen & Brennan 2014, ch. 6.5).
+
+`study.equate` calls `equate_forms`, and `bank/equating.py` `equated`, for forms of two calibrations.
+"""
 
 from __future__ import annotations
 
@@ -40,19 +43,22 @@ def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slo
     >>> equated(np.zeros(4), np.zeros(8)).equated.round(6).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    one, other = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
-    for form in (one, other):
+    from_form, to_form = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
+    for form in (from_form, to_form):
         if not 0 < len(form.thresholds) <= LONGEST:
             what = "items" if form.layout.binary else "thresholds"
             raise OptionError(
                 f"a form to be equated has 1 to {LONGEST:,} {what}; this one has {len(form.thresholds):,}."
             )
-    ability = one.abilities("ml")[0]
-    inner = np.where(np.isfinite(ability), ability, 0.0)
-    (_, v), (q, w) = one.passed(inner), other.passed(shift + slope * inner)
-    score, by_ability = q.sum(axis=1), w.sum(axis=1)
+    ability = from_form.abilities("ml")[0]
+    finite_ability = np.where(np.isfinite(ability), ability, 0.0)
+    _, v = from_form.passed(finite_ability)
+    passed, w = to_form.passed(shift + slope * finite_ability)
+    score = passed.sum(axis=1)
+    score[0] = 0
+    score[-1] = len(to_form.thresholds)
+    by_ability = w.sum(axis=1)
     by_first = slope * by_ability[:, None] * v / v.sum(axis=1)[:, None]
-    score[0], score[-1] = 0, len(other.thresholds)
     return OneWay(ability, score, by_first, -w, by_ability)
 
 
@@ -98,30 +104,44 @@ def equate_forms(
 ) -> Equating:
     """Two forms of one calibration, by the positions of their items, or of their thresholds (`counts` for each item of
     a form); they may share some."""
-    forms = [Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)]
-
-    def one_way(here: Ints, there: Ints, one: Form, other: Form) -> tuple[OneWay, Floats]:
-        found = equated(one, other)
-        gradient = np.zeros((len(found.equated), len(difficulty)))
-        gradient[:, here] += found.by_first
-        gradient[:, there] += found.by_second
-        return found, errors.of_each(gradient)
-
-    (there, var), (back, var_back) = one_way(first, second, *forms), one_way(second, first, *forms[::-1])
-    return both_ways((there, back), (var, var_back), names, (there.ability, back.ability), frame_kind)
+    first_form, second_form = (
+        Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)
+    )
+    there = equated(first_form, second_form)
+    back = equated(second_form, first_form)
+    variance = errors.of_each(_gradient(there, first, second, len(difficulty)))
+    variance_back = errors.of_each(_gradient(back, second, first, len(difficulty)))
+    return both_ways((there, back), (variance, variance_back), names, (there.ability, back.ability), frame_kind)
 
 
-Pair = tuple[Floats, Floats]
+def _gradient(way: OneWay, first: Ints, second: Ints, n_thresholds: int) -> Floats:
+    """How equated scores move with each threshold of the calibration, which may be on both forms."""
+    gradient = np.zeros((len(way.equated), n_thresholds))
+    gradient[:, first] += way.by_first
+    gradient[:, second] += way.by_second
+    return gradient
+
+
+Pair = tuple[Floats, Floats]  # from the first form to the second, and back
 
 
 def both_ways(
     ways: tuple[OneWay, OneWay], variances: Pair, names: tuple[str, str], ability: Pair, frame_kind: str | None = None
 ) -> Equating:
     """The two directions together, with standard errors where the score is not at an end and an error is known."""
-    there, back = (one.equated for one in ways)
-    errors = [np.sqrt(np.maximum(variance, 0)) for variance in variances]
-    for se in errors:
+    scores = []
+    errors = []
+    for way, variance in zip(ways, variances, strict=True):
+        se = np.sqrt(np.maximum(variance, 0))
         se[[0, -1]] = np.nan
         se[se == 0] = np.nan
-    scores = np.arange(len(there)), np.arange(len(back))
-    return Equating(names, scores, (there, back), (errors[0], errors[1]), ability, frame_kind)
+        errors.append(se)
+        scores.append(np.arange(len(way.equated)))
+    return Equating(
+        names=names,
+        scores=(scores[0], scores[1]),
+        equated=(ways[0].equated, ways[1].equated),
+        se=(errors[0], errors[1]),
+        ability=ability,
+        frame_kind=frame_kind,
+    )

@@ -1,12 +1,18 @@
 """How well the items tell persons apart, and persons the items: reliability, separation, targeting.
 
-EAP (marginal) reliability is the squared correlation of posterior means with the abilities that they estimate.
+EAP (marginal) reliability is the squared correlation of posterior means with the abilities that they estimate,
+
+    rho = var(EAP) / (var(EAP) + mean posterior variance),
+
+and separation compares the standard deviation of estimates with the root mean square of their errors (`Separation`).
+
+`study.reliability` calls `reliability`; banks, groups and scales of report ask for `marginal_reliability`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +24,17 @@ from spectral_irt.inference.items.classical import cronbach_alpha
 from spectral_irt.persons.abilities import Abilities, abilities, items_met
 from spectral_irt.text import count, whole_percent
 
-SAME = 1e-9  # logits: people whose items differ by less met the same
-DIGITS = 9  # of a mean difficulty: two sets of items do not agree in so many by chance
+SAME_LEVEL = 1e-9  # logits: people whose items differ by less met the same
+LEVEL_DIGITS = 9  # of a mean difficulty: two sets of items do not agree in so many by chance
 MOSTLY_SHARED = 0.5  # of the people met the same items as somebody else: else there are no forms to speak of
-TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
+TARGETED = 0.3  # a correlation of ability with the difficulty of the items met from which it is said
+LEAST_CORRELATED = 30  # people from whom that is worth saying
 # Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
 # and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
-ENOUGH = 100_000
-NOT_DEFINED = "not defined: the measures differ no more than their errors"
+ENOUGH_RESPONSES = 100_000
 LEAST_SAMPLE = 200  # people, however many answers each has
+LEAST_KEPT = 1e-9  # share of a deviation that a posterior mean keeps, where answers say nothing
+NOT_DEFINED = "not defined: the measures differ no more than their errors"
 
 
 @dataclass(frozen=True)
@@ -56,17 +64,30 @@ def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Se
 
     With maximum likelihood abilities of people without extreme scores, `reliability` is eRm's `SepRel`.
     """
-    known = np.isfinite(measure) & np.isfinite(se)
-    weights = None if weights is None else weights[known]
-    measure, se = measure[known], se[known]
-    if len(measure) < 2:
-        return Separation(len(measure), *(float("nan") for _ in range(7)))
+    has_error = np.isfinite(measure) & np.isfinite(se)
+    measure = measure[has_error]
+    se = se[has_error]
+    if weights is not None:
+        weights = weights[has_error]
+    n = len(measure)
+    if n < 2:
+        return Separation(n, *(float("nan") for _ in range(7)))
     mean, sd = mean_and_sd(measure, weights)
-    variance, error = sd**2, float(np.average(se**2, weights=weights))
-    true_sd = max(variance - error, 0.0) ** 0.5
-    ratio = true_sd / error**0.5 if error > 0 else float("inf")
-    reliable = (variance - error) / variance if variance > 0 else float("nan")
-    return Separation(len(measure), mean, sd, error**0.5, true_sd, ratio, (4 * ratio + 1) / 3, reliable)
+    variance = sd**2
+    error_variance = float(np.average(se**2, weights=weights))
+    rmse = error_variance**0.5
+    true_sd = max(variance - error_variance, 0.0) ** 0.5
+    ratio = true_sd / rmse if error_variance > 0 else float("inf")
+    return Separation(
+        n=n,
+        mean=mean,
+        sd=sd,
+        rmse=rmse,
+        true_sd=true_sd,
+        separation=ratio,
+        strata=(4 * ratio + 1) / 3,
+        reliability=(variance - error_variance) / variance if variance > 0 else float("nan"),
+    )
 
 
 @dataclass(frozen=True)
@@ -141,60 +162,72 @@ class Reliability:
             return None
         if self.same_items is None or self.same_items < MOSTLY_SHARED:
             return None
-        rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
-        return rest / (rest + sd**2 * (1 - rho) / rho)
+        variance_within = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
+        return variance_within / (variance_within + sd**2 * (1 - rho) / rho)
 
     def extremes(self) -> str:
         """How many persons have an extreme score, with floor and ceiling in percent of the persons with answers."""
-        n = self.n_lowest + self.n_highest
-        effects = (("floor", self.n_lowest), ("ceiling", self.n_highest))
-        shares = [f"{name} {whole_percent(number, self.n_persons)}" for name, number in effects if number]
-        return count(n, "extreme score") + (f" ({', '.join(shares)})" if shares else "")
+        text = count(self.n_lowest + self.n_highest, "extreme score")
+        effects = {"floor": self.n_lowest, "ceiling": self.n_highest}
+        shares = [f"{name} {whole_percent(n, self.n_persons)}" for name, n in effects.items() if n]
+        if shares:
+            text += f" ({', '.join(shares)})"
+        return text
 
     def _quoted(self, digits: int) -> str:
-        parts = []
-        for name, value in (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha)):
-            parts += [] if value is None else [f"{name} {value:.{digits}f}"]
-        return ", ".join(parts)
+        coefficients = {"EAP reliability": self.eap_reliability, "KR-20": self.kr20, "alpha": self.alpha}
+        return ", ".join(f"{name} {value:.{digits}f}" for name, value in coefficients.items() if value is not None)
 
     def text(self) -> str:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
-        parts = [self._quoted(2)]
-        without, everybody = self.persons.reliability, self.persons_with_extremes.reliability
-        name = f"{self.method.upper()} separation reliability"
-        if self.method == "eap":  # of posterior means, spread less error says nothing
-            pass
-        elif self.persons.unseen:
-            parts.append(f"{name} {NOT_DEFINED}")
-        elif np.isfinite(without):
-            comparable = self.method == "wle" and not self.persons_with_extremes.unseen  # under "ml" they are infinite
-            with_them = f", {everybody:.2f} with them" if comparable else ""
-            parts.append(f"{name} {without:.2f} without extreme scores{with_them}")
+        parts = [self._quoted(2), self._separation_text()]
         r = self.form_correlation
-        if r is not None and r > TARGETED and self.n_persons >= FEW:
-            within = self.within_forms
-            about = "" if within is None else f": about {within:.2f} among people with the same items"
-            parts.append(f"high scorers met harder items (r = {r:.2f}){about}")
+        if r is not None and r > TARGETED and self.n_persons >= LEAST_CORRELATED:
+            text = f"high scorers met harder items (r = {r:.2f})"
+            if self.within_forms is not None:
+                text += f": about {self.within_forms:.2f} among people with the same items"
+            parts.append(text)
         return "; ".join(filter(None, parts))
 
+    def _separation_text(self) -> str:
+        name = f"{self.method.upper()} separation reliability"
+        if self.method == "eap":  # of posterior means, spread less error says nothing
+            return ""
+        if self.persons.unseen:
+            return f"{name} {NOT_DEFINED}"
+        if not np.isfinite(self.persons.reliability):
+            return ""
+        text = f"{name} {self.persons.reliability:.2f} without extreme scores"
+        if self.method == "wle" and not self.persons_with_extremes.unseen:  # under "ml" extreme scores are infinite
+            text += f", {self.persons_with_extremes.reliability:.2f} with them"
+        return text
+
     def __repr__(self) -> str:
-        rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
-        rows += [("persons, real", self.persons_real), ("items", self.items), ("items, real", self.items_real)]
-        lines = [self._quoted(3) or "no EAP reliability"]
-        lines += [f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}"]
-        lines += [
-            f"{name:14}{s.n:>9,}{s.mean:>8.2f}{s.sd:>7.2f}{s.rmse:>7.2f}{s.separation:>12.2f}{s.strata:>8.2f}"
-            f"{s.reliability:>13.3f}"
-            for name, s in rows
+        separations = {
+            "persons": self.persons,
+            "with extremes": self.persons_with_extremes,
+            "persons, real": self.persons_real,
+            "items": self.items,
+            "items, real": self.items_real,
+        }
+        lines = [
+            self._quoted(3) or "no EAP reliability",
+            f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}",
         ]
+        for name, s in separations.items():
+            lines.append(
+                f"{name:14}{s.n:>9,}{s.mean:>8.2f}{s.sd:>7.2f}{s.rmse:>7.2f}{s.separation:>12.2f}{s.strata:>8.2f}"
+                f"{s.reliability:>13.3f}"
+            )
         extreme = f"{self.n_lowest:,} all wrong, {self.n_highest:,} all right of {self.n_persons:,}"
-        return "\n".join([*lines, f"SepRel {self.sep_rel:.3f}, targeting {self.targeting:+.2f}, {extreme}"])
+        lines.append(f"SepRel {self.sep_rel:.3f}, targeting {self.targeting:+.2f}, {extreme}")
+        return "\n".join(lines)
 
 
 def reliability(
     calibration: Calibration,
     responses: Responses,
-    found: Abilities,
+    estimates: Abilities,
     *,
     ml: Abilities,
     eap: Marginal | None,
@@ -203,7 +236,7 @@ def reliability(
     weights: Floats | None = None,
 ) -> Reliability:
     """EAP reliability, KR-20, separation of persons and items, and targeting; with person infit at the abilities
-    `found`, item infit at those by maximum likelihood (`ml`), and perhaps weights of the people.
+    `estimates`, item infit at those by maximum likelihood (`ml`), and perhaps weights of the people.
 
     EAP reliability is what a reliability should be, the squared correlation of estimates with the truth, on short tests
     too. The separation reliability of likelihood estimates (WLE, ML) is not: its errors come from the information at
@@ -216,22 +249,18 @@ def reliability(
     Kuder & Richardson (1937), Psychometrika 2.
     """
     items = calibration.own_items
-    beta, se, ok = items.difficulty, items.se, items.measured
-    answered = found.n > 0
-    mixed = answered & ~found.extreme
+    measured = items.measured
+    answered = estimates.n > 0
+    mixed = answered & ~estimates.extreme
     # What is left out of a separation has no error there.
-    of_persons, of_items = np.where(mixed, found.se, np.nan), np.where(ok, se, np.nan)
-    persons, alpha = separation(found.ability, of_persons, weights), cronbach_alpha(responses, weights)[0]
-    real, real_items = of_persons * np.sqrt(np.fmax(person_infit, 1)), of_items * np.sqrt(np.fmax(item_infit, 1))
-    met = items_met(responses, calibration.thresholds)
-    both = np.isfinite(met) & np.isfinite(found.ability)
-    met, able = met[both], found.ability[both]
-    same = len(met) < 2 or np.ptp(met) < SAME or np.ptp(able) < SAME
-    same_items = None
-    if not same and not calibration.adaptive:
-        # People with the same items have the same mean difficulty of these, to the last digits.
-        _, of_person, people = np.unique(met.round(DIGITS), return_inverse=True, return_counts=True)
-        same_items = float(np.mean(people[of_person] > 1))
+    person_se = np.where(mixed, estimates.se, np.nan)
+    item_se = np.where(measured, items.se, np.nan)
+    persons = separation(estimates.ability, person_se, weights)
+    targeting = float("nan")
+    if measured.any():
+        targeting = persons.mean - float(items.difficulty[measured].mean())
+    alpha = cronbach_alpha(responses, weights)[0]
+    forms = _forms(calibration, responses, estimates.ability)
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
@@ -240,25 +269,51 @@ def reliability(
         kr20=alpha if calibration.layout.binary else None,
         alpha=None if calibration.layout.binary else alpha,
         persons=persons,
-        persons_real=separation(found.ability, real, weights),
-        persons_with_extremes=separation(found.ability, np.where(answered, found.se, np.nan), weights),
-        items=separation(beta, of_items),
-        items_real=separation(beta, real_items),
+        persons_real=separation(estimates.ability, person_se * np.sqrt(np.fmax(person_infit, 1)), weights),
+        persons_with_extremes=separation(estimates.ability, np.where(answered, estimates.se, np.nan), weights),
+        items=separation(items.difficulty, item_se),
+        items_real=separation(items.difficulty, item_se * np.sqrt(np.fmax(item_infit, 1))),
         sep_rel=separation(ml.ability, np.where(mixed, ml.se, np.nan), weights).reliability,
         n_persons=int(answered.sum()),
-        n_lowest=int(np.sum(found.extreme & (found.score == 0))),
-        n_highest=int(np.sum(found.extreme & (found.score > 0))),
-        targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
-        form_correlation=None if same else float(np.corrcoef(met, able)[0, 1]),
-        method=found.method,
-        same_items=same_items,
+        n_lowest=int(np.sum(estimates.extreme & (estimates.score == 0))),
+        n_highest=int(np.sum(estimates.extreme & (estimates.score > 0))),
+        targeting=targeting,
+        form_correlation=forms.correlation,
+        method=estimates.method,
+        same_items=forms.same_items,
     )
+
+
+class _FormStatistics(NamedTuple):
+    """`form_correlation` and `same_items` of `Reliability`."""
+
+    correlation: float | None
+    same_items: float | None
+
+
+def _forms(calibration: Calibration, responses: Responses, ability: Floats) -> _FormStatistics:
+    met = items_met(responses, calibration.thresholds)
+    both = np.isfinite(met) & np.isfinite(ability)
+    met = met[both]
+    ability = ability[both]
+    if len(met) < 2 or np.ptp(met) < SAME_LEVEL or np.ptp(ability) < SAME_LEVEL:
+        return _FormStatistics(None, None)
+    correlation = float(np.corrcoef(met, ability)[0, 1])
+    if calibration.adaptive:
+        return _FormStatistics(correlation, None)
+    # People with the same items have the same mean difficulty of these, to the last digits.
+    _, form, n_people = np.unique(met.round(LEVEL_DIGITS), return_inverse=True, return_counts=True)
+    return _FormStatistics(correlation, float(np.mean(n_people[form] > 1)))
 
 
 def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
     """Mean and standard deviation (with n - 1), each value counting by its weight."""
-    mean, n = float(np.average(values, weights=weights)), len(values)
-    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
+    n = len(values)
+    mean = float(np.average(values, weights=weights))
+    if n < 2:
+        return mean, np.nan
+    variance = np.average((values - mean) ** 2, weights=weights) * n / (n - 1)
+    return mean, float(np.sqrt(variance))
 
 
 @dataclass(frozen=True)
@@ -283,23 +338,29 @@ class Marginal:
         among the variance s^2 too, for people seem to differ by it: it takes a / (c s^2).
         """
         rated = plain.n > 0
-        own = None if weights is None else weights[rated]
-        posterior, with_severities, with_halo = (
-            float(np.average(found.se[rated] ** 2, weights=own)) for found in (plain, severities, all_errors)
-        )
+        rated_weights = None if weights is None else weights[rated]
+
+        def error_variance(estimates: Abilities) -> float:
+            return float(np.average(estimates.se[rated] ** 2, weights=rated_weights))
+
+        posterior = error_variance(plain)
+        with_severities = error_variance(severities)
+        with_halo = error_variance(all_errors)
         variance = self.sd**2
-        kept = max(1 - posterior / variance, 1e-9)
-        lost = (with_severities - posterior) / variance + (with_halo - with_severities) / (kept * variance)
+        c = max(1 - posterior / variance, LEAST_KEPT)
+        lost = (with_severities - posterior) / variance + (with_halo - with_severities) / (c * variance)
         return replace(self, reliability=max(self.reliability - lost, 0.0))
 
 
 def sample_of_people(responses: Responses) -> Ints:
     """Positions of the people who answered something; of very many, a sample that is taken evenly over the data."""
-    someone = np.flatnonzero(responses.counts)
-    most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
-    if len(someone) > most:
-        someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
-    return someone
+    people = np.flatnonzero(responses.counts)
+    if not len(people):
+        return people
+    most = max(LEAST_SAMPLE, int(ENOUGH_RESPONSES / max(responses.counts[people].mean(), 1)))
+    if len(people) <= most:
+        return people
+    return people[np.linspace(0, len(people) - 1, most).astype(np.int64)]
 
 
 def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floats | None = None) -> Marginal | None:
@@ -313,23 +374,32 @@ def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floa
     ----------
     Bechger, Maris, Verstralen & Béguin (2003), Applied Psychological Measurement 27, 319-334; Adams (2005), Studies in
     Educational Evaluation 31, 162-172.
-
     """
     chosen = sample_of_people(responses)
     people = responses
     if len(chosen) < responses.n_persons:
         people = responses.take_persons(chosen)
-        people = people.in_one_block() if len(chosen) < np.count_nonzero(responses.counts) else people
-    counts = None if weights is None else weights[chosen]
+        if len(chosen) < np.count_nonzero(responses.counts):  # a sample
+            people = people.in_one_block()
+    if weights is not None:
+        weights = weights[chosen]
     try:
-        found = abilities(people, difficulty, "eap", weights=counts)
+        posterior = abilities(people, difficulty, "eap", weights=weights)
     except OptionError:  # too few people, who do not differ
         return None
-    answered = found.n > 0
-    if found.prior is None or answered.sum() < 2:
+    answered = posterior.n > 0
+    if posterior.prior is None or answered.sum() < 2:
         return None
-    counts = None if counts is None else counts[answered]
-    mean = np.average(found.ability[answered], weights=counts)
-    spread = float(np.average((found.ability[answered] - mean) ** 2, weights=counts))
-    error = float(np.average(found.se[answered] ** 2, weights=counts))
-    return Marginal(spread / (spread + error), *found.prior, int(answered.sum()), spread**0.5)
+    if weights is not None:
+        weights = weights[answered]
+    ability = posterior.ability[answered]
+    eap_variance = float(np.average((ability - np.average(ability, weights=weights)) ** 2, weights=weights))
+    error_variance = float(np.average(posterior.se[answered] ** 2, weights=weights))
+    mean, sd = posterior.prior
+    return Marginal(
+        reliability=eap_variance / (eap_variance + error_variance),
+        mean=mean,
+        sd=sd,
+        n=int(answered.sum()),
+        eap_sd=eap_variance**0.5,
+    )
