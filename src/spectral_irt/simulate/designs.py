@@ -1,10 +1,14 @@
-"""Who is shown what: the sampling designs of the paper and of practice."""
+"""Who is shown what: the sampling designs of the paper and of practice.
+
+A design says which items each person is shown, run by run of people (`shown`), and, where the answers decide what comes
+next, answers at once (`given`); `draw.py` asks for `answered`, which has both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +18,32 @@ from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import category_probabilities, sigmoid
 
 Rng = np.random.Generator
-Shown = tuple[Ints, NDArray[np.int32]]
-Given = tuple[Ints, NDArray[np.int32], Ints]
 NODES = np.linspace(-4, 4, 41)  # abilities among which an adaptive test looks for that of a person
 # Decimals that count when the next item is chosen: of items that tell equally much it is the first.
 TIES = 9
 
 # Responses drawn at a time. Not tied to the size of a block: a seed must keep its data when that is tuned.
 CHUNK = 500_000
+NEARLY_FULL = 0.99  # of a chunk that is filled on average, so that few spill over into a second, tiny block
 # Standard deviations in logits and exponents of popularity beyond this are slips of the pen, and would overflow.
 WIDEST = 10
 FEWEST = 2  # answers of a person under `Popularity`
+HALVINGS = 64  # of the interval for a scale of activity: to the last digits
+
+
+class Shown(NamedTuple):
+    """Of a run of people: how many items each is shown, and these items, person after person."""
+
+    counts: Ints
+    items: NDArray[np.int32]
+
+
+class Answers(NamedTuple):
+    """Of a run of people: how many items each is given, these items, and the categories of the answers."""
+
+    counts: Ints
+    items: NDArray[np.int32]
+    categories: Ints
 
 
 @dataclass(frozen=True)
@@ -33,37 +52,41 @@ class Design:
 
     def __post_init__(self) -> None:
         """Counts are whole and above 0 (anchors from 0 on); other numbers are spreads."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not None and str(each.type).startswith("int"):
-                as_count(each.name, value, least=0 if each.name == "anchors" else 1)
+        for parameter in fields(self):
+            value = getattr(self, parameter.name)
+            if value is not None and str(parameter.type).startswith("int"):
+                as_count(parameter.name, value, least=0 if parameter.name == "anchors" else 1)
             elif value is not None:
-                check_spread(each.name, value)
+                check_spread(parameter.name, value)
 
     @property
     def n_items(self) -> int | None:
+        """Where the design says it."""
         return None
 
     def check(self, n_persons: int, n_items: int) -> None:
         """Refuse what cannot be done with so many people and items."""
 
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
-        """For runs of consecutive people: how many items each is shown, and these items, person after person."""
+        """What is shown to runs of consecutive people."""
         raise NotImplementedError
 
-    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Given]:
-        """For runs of people: how many items each is given, these items, and the categories of the answers."""
+    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
+        """What is answered by runs of consecutive people."""
         start = 0
         for counts, shown in self.shown(for_design, len(ability), len(items.slopes)):
-            own = np.repeat(ability[start : start + len(counts)], counts)
-            yield counts, shown, items.at(shown).answers(for_answers.random(len(shown)), own)
+            theta = np.repeat(ability[start : start + len(counts)], counts)
+            categories = items.at(shown).answers(for_answers.random(len(shown)), theta)
+            yield Answers(counts, shown, categories)
             start += len(counts)
 
 
 @dataclass(frozen=True)
 class Complete(Design):
+    """Everybody is shown every item."""
+
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
-        yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
+        yield from _in_turn(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
 
 
 @dataclass(frozen=True)
@@ -78,13 +101,12 @@ class Sampled(Design):
 
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
-        # A little under a chunk on average, so that it rarely spills over into a second, tiny block.
-        rows = max(1, int(0.99 * CHUNK / (n_items * self.p)))
+        rows = max(1, int(NEARLY_FULL * CHUNK / (n_items * self.p)))
         for start in range(0, n_persons, rows):
             n_rows = min(rows, n_persons - start)
             cell = _hits(rng, self.p, n_rows * n_items)
             person = cell // n_items
-            yield np.bincount(person, minlength=n_rows), (cell - person * n_items).astype(np.int32)
+            yield Shown(np.bincount(person, minlength=n_rows), (cell - person * n_items).astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -110,22 +132,24 @@ class Popularity(Design):
         counts = self.counts(rng, n_persons, n_items)
         weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
         for start, stop in person_chunks(np.append(0, np.cumsum(counts)), CHUNK):
-            yield counts[start:stop], successive(rng, weights, counts[start:stop])
+            yield Shown(counts[start:stop], successive(rng, weights, counts[start:stop]))
 
     def counts(self, rng: Rng, n_persons: int, n_items: int) -> Ints:
+        """How many items each person is shown."""
         activity = np.exp(self.activity_sd * rng.standard_normal(n_persons))
-        low, high = 0.0, n_items / activity.min()
-        for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
+        low = 0.0
+        high = n_items / activity.min()
+        for _ in range(HALVINGS):  # bisect for the scale until the total is right to a small part of one response
             scale = (low + high) / 2
             if np.clip(scale * activity, FEWEST, n_items).sum() < self.n_responses:
                 low = scale
             else:
                 high = scale
-        wanted = np.clip(high * activity, FEWEST, n_items)
-        counts = np.floor(wanted).astype(np.int64)
-        short = self.n_responses - int(counts.sum())
-        rest = np.where(counts < n_items, wanted - counts, -1.0)
-        counts[np.argsort(-rest, kind="stable")[: max(short, 0)]] += 1
+        expected = np.clip(high * activity, FEWEST, n_items)
+        counts = np.floor(expected).astype(np.int64)
+        n_missing = self.n_responses - int(counts.sum())
+        fraction = np.where(counts < n_items, expected - counts, -1.0)
+        counts[np.argsort(-fraction, kind="stable")[: max(n_missing, 0)]] += 1
         return counts
 
 
@@ -140,7 +164,9 @@ class Booklets(Design):
     length: int | None = None
 
     def _length(self, n_items: int) -> int:
-        return min(n_items, -(-3 * n_items // (2 * self.booklets))) if self.length is None else self.length
+        if self.length is not None:
+            return self.length
+        return min(n_items, -(-3 * n_items // (2 * self.booklets)))
 
     def check(self, n_persons: int, n_items: int) -> None:
         least = -(-n_items // self.booklets)
@@ -155,7 +181,7 @@ class Booklets(Design):
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.booklets) * n_items // self.booklets
         forms = (first[:, None] + np.arange(self._length(n_items))) % n_items
-        yield from _spiralled(forms.astype(np.int32), n_persons)
+        yield from _in_turn(forms.astype(np.int32), n_persons)
 
 
 @dataclass(frozen=True)
@@ -171,6 +197,7 @@ class LinkedForms(Design):
 
     @property
     def n_items(self) -> int:
+        """Of all forms together."""
         return self.forms * self.length - (self.forms - 1) * self.anchors
 
     def check(self, n_persons: int, n_items: int) -> None:
@@ -184,7 +211,7 @@ class LinkedForms(Design):
     def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.forms) * (self.length - self.anchors)
         forms = first[:, None] + np.arange(self.length)
-        yield from _spiralled(forms.astype(np.int32), n_persons)
+        yield from _in_turn(forms.astype(np.int32), n_persons)
 
 
 # Designs in which the answers so far decide what comes next. What is missing depends on answers that were given: the
@@ -200,14 +227,17 @@ class Items:
 
     @property
     def max_score(self) -> Ints:
+        """Of each item."""
         return np.isfinite(self.cumulated).sum(axis=1) - 1
 
     @property
     def difficulty(self) -> Floats:
+        """The mean of the thresholds of each item."""
         last = self.max_score
         return self.cumulated[np.arange(len(last)), last] / last
 
     def at(self, items: Ints | NDArray[np.int32]) -> Items:
+        """Those of one answer after another."""
         return Items(self.cumulated[items], self.slopes[items])
 
     def probabilities(self, theta: Floats) -> Floats:
@@ -226,22 +256,25 @@ class Items:
         if self.cumulated.shape[1] == 2:
             p = sigmoid(self.slopes * (theta - self.cumulated[:, 1]))
             return self.slopes**2 * p * (1 - p)
-        p, k = self.probabilities(theta), np.arange(self.cumulated.shape[1])
+        p = self.probabilities(theta)
+        k = np.arange(self.cumulated.shape[1])
         return self.slopes**2 * (p @ k**2.0 - (p @ k) ** 2)
 
 
 @dataclass(frozen=True)
 class Responsive(Design):
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
-        """How many items each person is given, these items, and the categories of the answers, which follow from
-        `luck`, a number between 0 and 1 for every person and item."""
+    """The answers so far decide what comes next."""
+
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+        """What a run of people is given, and answers, which follows from `luck`, a number between 0 and 1 for every
+        person and item."""
         raise NotImplementedError
 
-    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Given]:
+    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
         rows = max(1, CHUNK // items.cumulated.size)
         for start in range(0, len(ability), rows):
-            some = ability[start : start + rows]
-            yield self.given(for_answers.random((len(some), len(items.slopes))), items, some)
+            theta = ability[start : start + rows]
+            yield self.given(for_answers.random((len(theta), len(items.slopes))), items, theta)
 
 
 @dataclass(frozen=True)
@@ -255,23 +288,25 @@ class Adaptive(Responsive):
         if self.length > n_items:
             raise OptionError(f"`length` is {self.length}; there are {n_items} items.")
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         n = len(ability)
         person = np.arange(n)
         used = np.zeros(luck.shape, dtype=bool)
         log_posterior = np.tile(-(NODES**2) / 2, (n, 1))
-        chosen, answers = np.empty((n, self.length), dtype=np.int32), np.empty((n, self.length), dtype=np.int64)
+        chosen = np.empty((n, self.length), dtype=np.int32)
+        categories = np.empty((n, self.length), dtype=np.int64)
         for k in range(self.length):
             weight = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
             estimate = np.round(weight @ NODES / weight.sum(axis=1), TIES)
             information = np.round(items.information(estimate[:, None]), TIES)
             item = np.argmax(np.where(used, -1.0, information), axis=1)
             used[person, item] = True
-            own = items.at(item)
-            category = own.answers(luck[person, item], ability)
-            chosen[:, k], answers[:, k] = item, category
-            log_posterior += np.log(own.probabilities(NODES[:, None])[:, person, category]).T
-        return np.full(n, self.length), chosen.ravel(), answers.ravel()
+            next_items = items.at(item)
+            category = next_items.answers(luck[person, item], ability)
+            chosen[:, k] = item
+            categories[:, k] = category
+            log_posterior += np.log(next_items.probabilities(NODES[:, None])[:, person, category]).T
+        return Answers(np.full(n, self.length), chosen.ravel(), categories.ravel())
 
 
 @dataclass(frozen=True)
@@ -286,15 +321,16 @@ class TwoStage(Responsive):
         if n > n_items - 2:
             raise OptionError(f"`routing` is {n}; of {n_items} items at least two must be left to choose from.")
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
-        answers = items.answers(luck, ability[:, None])
-        hard = 2 * answers[:, : self.routing].sum(axis=1) >= items.max_score[: self.routing].sum()
-        rest = self.routing + np.argsort(items.difficulty[self.routing :], kind="stable")
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+        categories = items.answers(luck, ability[:, None])
+        takes_hard = 2 * categories[:, : self.routing].sum(axis=1) >= items.max_score[: self.routing].sum()
+        by_difficulty = self.routing + np.argsort(items.difficulty[self.routing :], kind="stable")
+        half = len(by_difficulty) // 2
         shown = np.zeros(luck.shape, dtype=bool)
         shown[:, : self.routing] = True
-        for module, takers in ((rest[: len(rest) // 2], ~hard), (rest[len(rest) // 2 :], hard)):
-            shown[np.ix_(takers, module)] = True
-        return shown.sum(axis=1), np.nonzero(shown)[1].astype(np.int32), answers[shown]
+        shown[np.ix_(~takes_hard, by_difficulty[:half])] = True
+        shown[np.ix_(takes_hard, by_difficulty[half:])] = True
+        return Answers(shown.sum(axis=1), np.nonzero(shown)[1].astype(np.int32), categories[shown])
 
 
 @dataclass(frozen=True)
@@ -304,59 +340,71 @@ class Stopping(Responsive):
 
     wrong: int = 3
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Given:
+    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         order = np.argsort(items.difficulty, kind="stable")
-        answers = items.answers(luck, ability[:, None])[:, order]
-        row, going = np.zeros(len(ability), dtype=np.int64), np.ones(len(ability), dtype=bool)
+        categories = items.answers(luck, ability[:, None])[:, order]
+        n_wrong_in_a_row = np.zeros(len(ability), dtype=np.int64)
+        goes_on = np.ones(len(ability), dtype=bool)
         shown = np.zeros(luck.shape, dtype=bool)
         for k in range(len(order)):
-            shown[:, k] = going
-            row = np.where(answers[:, k] > 0, 0, row + 1)
-            going &= row < self.wrong
-        return shown.sum(axis=1), order[np.nonzero(shown)[1]].astype(np.int32), answers[shown]
+            shown[:, k] = goes_on
+            n_wrong_in_a_row = np.where(categories[:, k] > 0, 0, n_wrong_in_a_row + 1)
+            goes_on &= n_wrong_in_a_row < self.wrong
+        return Answers(shown.sum(axis=1), order[np.nonzero(shown)[1]].astype(np.int32), categories[shown])
 
 
-DESIGNS: dict[str, type[Design]] = {"complete": Complete, "sampled": Sampled, "popularity": Popularity}
-DESIGNS |= {"booklets": Booklets, "linked": LinkedForms}
-DESIGNS |= {"adaptive": Adaptive, "two-stage": TwoStage, "stopping": Stopping}
+DESIGNS: dict[str, type[Design]] = {
+    "complete": Complete,
+    "sampled": Sampled,
+    "popularity": Popularity,
+    "booklets": Booklets,
+    "linked": LinkedForms,
+    "adaptive": Adaptive,
+    "two-stage": TwoStage,
+    "stopping": Stopping,
+}
 
 
 def as_design(design: str | Design, options: dict[str, Any]) -> Design:
+    """A design, or the one of this name with these parameters."""
     if isinstance(design, Design):
         if options:
             raise OptionError(f"{', '.join(options)}: say this inside the design, {design}.")
         return design
     check_option("design", design, DESIGNS)
     kind = DESIGNS[design]
-    known = {f"`{f.name}`": f.default is MISSING for f in fields(kind)}
-    said = [f"`{name}`" for name in options]
-    unknown = [name for name in said if name not in known]
+    parameters = [f"`{parameter.name}`" for parameter in fields(kind)]
+    required = [f"`{parameter.name}`" for parameter in fields(kind) if parameter.default is MISSING]
+    options_given = [f"`{name}`" for name in options]
+    unknown = [name for name in options_given if name not in parameters]
     if unknown:
-        takes = ", ".join(known) or "no parameters"
+        takes = ", ".join(parameters) or "no parameters"
         raise OptionError(f"there is no parameter {', '.join(unknown)}; the design {design!r} takes {takes}.")
-    missing = [name for name, required in known.items() if required and name not in said]
+    missing = [name for name in required if name not in options_given]
     if missing:
         raise OptionError(f"the design {design!r} needs {', '.join(missing)}.")
     return kind(**options)
 
 
-def _spiralled(forms: NDArray[np.int32], n_persons: int) -> Iterator[Shown]:
+def _in_turn(forms: NDArray[np.int32], n_persons: int) -> Iterator[Shown]:
     """Person `l` is shown the items of row `l mod rows` of `forms`."""
     n_forms, length = forms.shape
     rows = max(1, CHUNK // length)
     for start in range(0, n_persons, rows):
         form = np.arange(start, min(start + rows, n_persons)) % n_forms
-        yield np.full(len(form), length), forms[form].ravel()
+        yield Shown(np.full(len(form), length), forms[form].ravel())
 
 
 def _hits(rng: Rng, p: float, n_cells: int) -> Ints:
     """Which of `n_cells` cells are hit, each with probability `p`, in order."""
     enough = int(n_cells * p + 4 * np.sqrt(n_cells * p * (1 - p))) + 1
-    # Gaps are cut at the number of cells: beyond it they end the walk all the same, and a tiny p would overflow sums.
     cell = np.zeros(0, dtype=np.int64)
-    while not len(cell) or cell[-1] < n_cells:
+    last = -1
+    while last < n_cells:
+        # Gaps are cut at the number of cells: beyond it they end the walk all the same, and a tiny p would overflow.
         gaps = np.minimum(rng.geometric(p, enough), n_cells + 1)
-        cell = np.concatenate([cell, (cell[-1] if len(cell) else -1) + np.cumsum(gaps)])
+        cell = np.concatenate([cell, last + np.cumsum(gaps)])
+        last = int(cell[-1])
     return cell[: np.searchsorted(cell, n_cells)]
 
 
@@ -369,29 +417,32 @@ def successive(rng: Rng, weights: Floats, counts: Ints, rounds: int = 8) -> NDAr
     the partition."""
     n_items = len(weights)
     cumulative = np.cumsum(weights / weights.sum())
-    done: list[Ints] = []
-    held: Ints = np.zeros(0, dtype=np.int64)  # person * n_items + item, of people who lack items
-    has, lacking = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts)
+    complete: list[Ints] = []  # person * n_items + item, of people who have all their items
+    incomplete: Ints = np.zeros(0, dtype=np.int64)  # the same of the others
+    n_held = np.zeros(len(counts), dtype=np.int64)
+    lacking = np.flatnonzero(counts)
     for _ in range(rounds):
-        person = np.repeat(lacking, counts[lacking] - has[lacking])
+        person = np.repeat(lacking, counts[lacking] - n_held[lacking])
         item = np.searchsorted(cumulative, rng.random(len(person)), side="right")
-        held = np.sort(np.concatenate([held, person * n_items + np.minimum(item, n_items - 1)]))
-        held = held[np.diff(held, prepend=-1) > 0]
-        owner = held // n_items
-        has = np.bincount(owner, minlength=len(counts))
-        complete = (has == counts)[owner]
-        done.append(held[complete])
-        held = held[~complete]
-        lacking = np.flatnonzero((has > 0) & (has < counts))
+        incomplete = np.sort(np.concatenate([incomplete, person * n_items + np.minimum(item, n_items - 1)]))
+        incomplete = incomplete[np.diff(incomplete, prepend=-1) > 0]
+        owner = incomplete // n_items
+        n_held = np.bincount(owner, minlength=len(counts))
+        is_complete = (n_held == counts)[owner]
+        complete.append(incomplete[is_complete])
+        incomplete = incomplete[~is_complete]
+        lacking = np.flatnonzero((n_held > 0) & (n_held < counts))
     for who in lacking:
-        own = held[np.searchsorted(held, who * n_items) : np.searchsorted(held, (who + 1) * n_items)]
+        first = who * n_items
+        held = incomplete[np.searchsorted(incomplete, first) : np.searchsorted(incomplete, first + n_items)]
         arrival = rng.standard_exponential(n_items) / weights
-        arrival[own - who * n_items] = 0  # what the person has is there already
-        done.append(who * n_items + np.argpartition(arrival, counts[who] - 1)[: counts[who]])
-    return (np.sort(np.concatenate(done)) % n_items).astype(np.int32)
+        arrival[held - first] = 0  # what the person has is there already
+        complete.append(first + np.argpartition(arrival, counts[who] - 1)[: counts[who]])
+    return (np.sort(np.concatenate(complete)) % n_items).astype(np.int32)
 
 
 def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """A whole number within its limits, or an error."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         limit = f" and at most {most:,}" if most is not None else ""
@@ -400,5 +451,6 @@ def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) 
 
 
 def check_spread(name: str, value: float) -> None:
+    """An error for a standard deviation, or an exponent, out of any reasonable range."""
     if not 0 <= value <= WIDEST:
         raise OptionError(f"`{name}` is {value}; it must be a number from 0 to {WIDEST}.")

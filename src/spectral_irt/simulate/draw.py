@@ -1,10 +1,16 @@
-"""Answers drawn under the Rasch model and its kin, and the truth behind them: every answer is a category."""
+"""Answers drawn under the Rasch model and its kin, and the truth behind them: every answer is a category.
+
+    P(X_li = k) ~ exp(a_i (k theta_l - sum over v <= k of beta_iv)),      mean location of the items zero.
+
+`simulate.rasch`, `partial_credit` and `rating_scale` differ in how the thresholds beta come about; `_simulate` draws
+abilities and answers for all of them. The command `simulate` calls them, and so do tests and benchmarks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +20,39 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import HIGHEST
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.simulate.designs import Design, Items, as_count, as_design, check_spread
+from spectral_irt.simulate.designs import Answers, Design, Items, as_count, as_design, check_spread
 
 # Slots of packed responses are the item and the bits of the category in four bytes.
 MOST_ITEMS = 2**30 - 1
 MOST_CATEGORIES = HIGHEST + 1
+DEFAULT_CATEGORIES = 4  # under the partial credit model
+DEFAULT_SCALE = 5  # categories under the rating scale model
 
 Seed = int | np.random.Generator | None
-Truth = Callable[[int, np.random.Generator], tuple[Thresholds, Floats]]
+
+
+class _Truth(NamedTuple):
+    """Where the thresholds come from: a function of the number of items and a source of random numbers; the number of
+    items whose thresholds were given, if they were; and the random stream from which others are drawn.
+
+    Abilities are shifted with thresholds that were given, at least in part (`shifts_ability`), so that the answers are
+    those of the truth as given.
+    """
+
+    thresholds: Callable[[int, np.random.Generator], tuple[Thresholds, Floats]]
+    n_items: int | None
+    stream: int
+    shifts_ability: bool
+
+
+# Each model, the abilities, the design and the answers take random numbers from a stream of their own, so that the same
+# seed gives the same truth under another design. These places must not change: a seed keeps its data.
+N_STREAMS = 5
+ITEM_STREAM = 0
+ABILITY_STREAM = 1
+DESIGN_STREAM = 2
+ANSWER_STREAM = 3
+RATING_SCALE_STREAM = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +125,25 @@ def rasch(
     """
     check_spread("difficulty_sd", difficulty_sd)
 
-    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
-        drawn = difficulty_sd * rng.standard_normal(n)
-        return Thresholds.ones(n), drawn if difficulty is None else _as_parameters("difficulty", difficulty, n)
+    def thresholds(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        beta = difficulty_sd * rng.standard_normal(n)
+        if difficulty is not None:
+            beta = _as_parameters("difficulty", difficulty, n)
+        return Thresholds.ones(n), beta
 
-    given = None if difficulty is None else np.size(difficulty)
-    people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
-    return _drawn(n_persons, n_items, truth, given, design=design, slopes=slopes, seed=seed, **people, **options)
+    n_given = None if difficulty is None else np.size(difficulty)
+    return _simulate(
+        n_persons,
+        n_items,
+        _Truth(thresholds, n_given, ITEM_STREAM, shifts_ability=difficulty is not None),
+        design=design,
+        slopes=slopes,
+        seed=seed,
+        ability=ability,
+        ability_mean=ability_mean,
+        ability_sd=ability_sd,
+        **options,
+    )
 
 
 def partial_credit(
@@ -134,19 +177,30 @@ def partial_credit(
     check_spread("difficulty_sd", difficulty_sd)
     check_spread("threshold_sd", threshold_sd)
 
-    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
-        max_score = None if categories is None else _categories_of_items(categories, n) - 1
-        if thresholds is not None:
-            layout, beta = _as_thresholds(thresholds, n)
-            if max_score is not None and np.any(max_score != layout.max_score):
-                raise OptionError("`categories` and `thresholds` disagree; an item has one category more. Say one.")
-            return layout, beta
-        layout = Thresholds(np.full(n, 3) if max_score is None else max_score)
-        location = difficulty_sd * rng.standard_normal(n)
-        apart = layout.level - (layout.max_score[layout.item] + 1) / 2
-        return layout, location[layout.item] + apart + threshold_sd * rng.standard_normal(layout.n_entries)
+    given: Sequence[ArrayLike] = () if thresholds is None else thresholds
 
-    return _drawn(n_persons, n_items, truth, None if thresholds is None else len(thresholds), **options)
+    def drawn_thresholds(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        max_score = np.full(n, DEFAULT_CATEGORIES - 1)
+        if categories is not None:
+            max_score = _categories_of_items(categories, n) - 1
+        layout = Thresholds(max_score)
+        location = difficulty_sd * rng.standard_normal(n)
+        distance = layout.level - (layout.max_score[layout.item] + 1) / 2  # a logit apart, around the location
+        return layout, location[layout.item] + distance + threshold_sd * rng.standard_normal(layout.n_entries)
+
+    def given_thresholds(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        max_score = None
+        if categories is not None:
+            max_score = _categories_of_items(categories, n) - 1
+        layout, beta = _as_thresholds(given, n)
+        if max_score is not None and np.any(max_score != layout.max_score):
+            raise OptionError("`categories` and `thresholds` disagree; an item has one category more. Say one.")
+        return layout, beta
+
+    truth = _Truth(drawn_thresholds, None, ITEM_STREAM, shifts_ability=False)
+    if thresholds is not None:
+        truth = _Truth(given_thresholds, len(given), ITEM_STREAM, shifts_ability=True)
+    return _simulate(n_persons, n_items, truth, **options)
 
 
 def rating_scale(
@@ -174,25 +228,29 @@ def rating_scale(
         As for `simulate.rasch`.
     """
     check_spread("difficulty_sd", difficulty_sd)
-    k = as_count("categories", 5 if categories is None else categories, least=2, most=MOST_CATEGORIES) - 1
-    tau = np.atleast_1d(np.arange(k) - (k - 1) / 2 if thresholds is None else np.asarray(thresholds, dtype=float))
+    n_categories = DEFAULT_SCALE if categories is None else categories
+    k = as_count("categories", n_categories, least=2, most=MOST_CATEGORIES) - 1
+    tau = np.arange(k) - (k - 1) / 2
+    if thresholds is not None:
+        tau = np.atleast_1d(np.asarray(thresholds, dtype=float))
     if categories is not None and len(tau) != k:
         raise OptionError(f"`thresholds` are {len(tau):,}, and {categories} `categories` have {k:,} between them.")
 
-    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
-        drawn = difficulty_sd * rng.standard_normal(n)
-        delta = drawn - drawn.mean() if difficulty is None else _as_parameters("difficulty", difficulty, n)
+    def sums(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        delta = difficulty_sd * rng.standard_normal(n)
+        delta = delta - delta.mean()
+        if difficulty is not None:
+            delta = _as_parameters("difficulty", difficulty, n)
         return _as_thresholds(list(delta[:, None] + tau), n)
 
-    given = None if difficulty is None else np.size(difficulty)
-    return _drawn(n_persons, n_items, truth, given, items_from=4, shifted=True, **options)
+    n_given = None if difficulty is None else np.size(difficulty)
+    return _simulate(n_persons, n_items, _Truth(sums, n_given, RATING_SCALE_STREAM, shifts_ability=True), **options)
 
 
-def _drawn(
+def _simulate(
     n_persons: int,
     n_items: int | None,
-    truth: Truth,
-    given: int | None,
+    truth: _Truth,
     *,
     design: str | Design = "complete",
     ability: ArrayLike | None = None,
@@ -200,58 +258,72 @@ def _drawn(
     ability_sd: float = 1.0,
     slopes: ArrayLike | None = None,
     seed: Seed = None,
-    shifted: bool = False,
-    items_from: int = 0,
     **options: Any,
 ) -> Simulated:
-    """What all models share; `given` is the number of items whose thresholds were said, if they were. The truth about
-    the items comes from the stream `items_from`; abilities are shifted with it if it was said, at least in part."""
+    """What all models share: abilities, the design, and answers under the truth about the items."""
     plan = as_design(design, options)
     n_persons = as_count("n_persons", n_persons)
-    streams = generator(seed).spawn(5)
-    n_items = next((n for n in (n_items, plan.n_items, given) if n is not None), None)
-    if n_items is None:
-        raise OptionError("`n_items` is missing; say how many items there are.")
-    n_items = as_count("n_items", n_items, most=MOST_ITEMS)
+    streams = generator(seed).spawn(N_STREAMS)
+    n_items = _number_of_items(n_items, plan, truth)
     plan.check(n_persons, n_items)
     check_spread("ability_sd", ability_sd)
-    theta = ability_mean + ability_sd * streams[1].standard_normal(n_persons)
-    theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
-    layout, beta = truth(n_items, streams[items_from])
+    theta = ability_mean + ability_sd * streams[ABILITY_STREAM].standard_normal(n_persons)
+    if ability is not None:
+        theta = _as_parameters("ability", ability, n_persons)
+    layout, beta = truth.thresholds(n_items, streams[truth.stream])
     shift = float(layout.averaging() @ beta)
     beta = beta - shift
-    if shifted or given is not None:
+    if truth.shifts_ability:
         theta = theta - shift
-    a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
+    a = np.ones(n_items)
+    if slopes is not None:
+        a = _as_parameters("slopes", slopes, n_items)
+    items = Items(layout.cumulated(beta), a)
     blocks: list[Block] = []
-    for counts, item, category in plan.answered(streams[2], streams[3], Items(layout.cumulated(beta), a), theta):
-        slots, limits = (item << layout.bits) | category.astype(np.int32), np.append(0, np.cumsum(counts))
-        for start, stop in person_chunks(limits):
-            person = np.repeat(np.arange(stop - start), counts[start:stop])
-            rows = AnswerRows(person, slots[limits[start] : limits[stop]])
-            blocks.append(pack_block(rows, range(stop - start), layout))
-    labels = (np.arange(n_items), np.arange(n_persons))
-    responses = Responses(tuple(blocks), *labels, source=f"simulated data ({plan})", thresholds=layout)
+    for answers in plan.answered(streams[DESIGN_STREAM], streams[ANSWER_STREAM], items, theta):
+        blocks += _packed(answers, layout)
+    responses = Responses(
+        tuple(blocks), np.arange(n_items), np.arange(n_persons), source=f"simulated data ({plan})", thresholds=layout
+    )
     return Simulated(responses, beta, theta, a, plan)
+
+
+def _number_of_items(n_items: int | None, plan: Design, truth: _Truth) -> int:
+    """As it was said, else as the design, or the truth as given, has it."""
+    for number in (n_items, plan.n_items, truth.n_items):
+        if number is not None:
+            return as_count("n_items", number, most=MOST_ITEMS)
+    raise OptionError("`n_items` is missing; say how many items there are.")
+
+
+def _packed(answers: Answers, layout: Thresholds) -> Iterator[Block]:
+    """The answers of a run of people in blocks."""
+    slots = (answers.items << layout.bits) | answers.categories.astype(np.int32)
+    first = np.append(0, np.cumsum(answers.counts))
+    for start, stop in person_chunks(first):
+        n_persons = stop - start
+        person = np.repeat(np.arange(n_persons), answers.counts[start:stop])
+        yield pack_block(AnswerRows(person, slots[first[start] : first[stop]]), range(n_persons), layout)
 
 
 def _categories_of_items(given: int | Sequence[int], n_items: int) -> Ints:
     """The number of categories of each item."""
-    each = list(given) if isinstance(given, Iterable) else [given] * n_items
-    if len(each) != n_items:
-        raise OptionError(f"`categories` has {len(each):,} numbers; there are {n_items:,} items.")
-    return np.array([as_count("categories", one, least=2, most=MOST_CATEGORIES) for one in each], dtype=np.int64)
+    numbers = list(given) if isinstance(given, Iterable) else [given] * n_items
+    if len(numbers) != n_items:
+        raise OptionError(f"`categories` has {len(numbers):,} numbers; there are {n_items:,} items.")
+    checked = [as_count("categories", number, least=2, most=MOST_CATEGORIES) for number in numbers]
+    return np.array(checked, dtype=np.int64)
 
 
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:
-    own = [np.atleast_1d(np.asarray(one, dtype=float)) for one in given]
-    if len(own) != n_items:
-        raise OptionError(f"`thresholds` are given for {len(own):,} items; there are {n_items:,}.")
-    if any(not len(one) or not np.all(np.isfinite(one)) for one in own):
+    of_items = [np.atleast_1d(np.asarray(thresholds, dtype=float)) for thresholds in given]
+    if len(of_items) != n_items:
+        raise OptionError(f"`thresholds` are given for {len(of_items):,} items; there are {n_items:,}.")
+    if any(not len(thresholds) or not np.all(np.isfinite(thresholds)) for thresholds in of_items):
         raise OptionError("`thresholds` holds an item without any, or values that are not finite.")
-    if max(map(len, own)) >= MOST_CATEGORIES:
+    if max(map(len, of_items)) >= MOST_CATEGORIES:
         raise OptionError(f"`thresholds` make an item with more than {MOST_CATEGORIES} categories.")
-    return Thresholds(np.array([len(one) for one in own])), np.concatenate(own)
+    return Thresholds(np.array([len(thresholds) for thresholds in of_items])), np.concatenate(of_items)
 
 
 def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:

@@ -88,9 +88,9 @@ def raw_cuts(
     """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing. With
     `sums`, those of the codes of some items, cuts are such sums."""
     given = _increasing(cuts)
-    whole_forms = forms.items
-    if len(forms.items) != 1:
-        whole_forms = [items for items in forms.items if len(items) == len(test.known)]
+    whole_forms = list(forms.items)
+    if len(whole_forms) != 1:
+        whole_forms = [items for items in whole_forms if len(items) == len(test.known)]
     if not whole_forms:
         how = "did not answer the same items" if forms.items else "share no form"
         raise OptionError(
