@@ -268,8 +268,7 @@ def _simulate(
     plan.check(n_persons, n_items)
     check_spread("ability_sd", ability_sd)
     theta = ability_mean + ability_sd * streams[ABILITY_STREAM].standard_normal(n_persons)
-    if ability is not None:
-        theta = _as_parameters("ability", ability, n_persons)
+    theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
     layout, beta = truth.thresholds(n_items, streams[truth.stream])
     shift = float(layout.averaging() @ beta)
     beta = beta - shift
