@@ -33,8 +33,8 @@ from spectral_irt.data.unlinked import estimable, refuse_parts
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.by_name import estimator_name
-from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.chain_alone import start_thresholds
+from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.estimable import scalable
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.spectral import SpectralRasch
