@@ -55,8 +55,8 @@ def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slo
     _, v = from_form.passed(finite_ability)
     passed, w = to_form.passed(shift + slope * finite_ability)
     score = passed.sum(axis=1)
-    score[0] = 0
-    score[-1] = len(to_form.thresholds)
+    score[0] = 0  # by convention
+    score[-1] = to_form.max_score
     by_ability = w.sum(axis=1)
     by_first = slope * by_ability[:, None] * v / v.sum(axis=1)[:, None]
     return OneWay(ability, score, by_first, -w, by_ability)
