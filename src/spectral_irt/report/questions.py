@@ -42,6 +42,7 @@ def sentences(look: Look) -> list[str]:
     easy = "Everybody is right: too easy to tell people apart?"
     if look.right < look.n:
         easy = f"Too easy? {right} ({share})."
+    hardly = "not" if look.correlation < 0 else "hardly"
     chose = count(look.chose, "person")
     said = {
         "key": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than everybody else; "
@@ -49,7 +50,7 @@ def sentences(look: Look) -> list[str]:
         "more": f"Misleading option? {chose} chose {option!r}, and {look.chose_key:,} the key {key!r}.",
         "higher": f"Misleading option? The {chose} who chose {option!r} did better on the other questions than the "
         f"{look.chose_key:,} who chose the key {key!r}.",
-        "flat": "Unclear? Those who did well on the other questions are hardly more often right (correlation "
+        "flat": f"Unclear? Those who did well on the other questions are {hardly} more often right (correlation "
         f"{number(look.correlation)}).",
         "hard": hard,
         "easy": easy,
