@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ITEM, PERSON, GROUP, RATER, RESPONSE, UNUSED = "item", "person", "group", "rater", "response", "unused"
 SHOWN_VALUES = 4  # of a column
 LONGEST_VALUE = 40  # characters of it
+LONGEST_TEXT = 120  # characters of what a column is in words
 MOST_SHOWN = 300  # columns with their values; of the others only the role is told
 MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
@@ -73,7 +74,12 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     except SpectralIrtError as problem:
         error = for_shell(str(problem))
     columns = [
-        {"name": str(name), "values": _values(table, k) if k < MOST_SHOWN else [], "role": role}
+        {
+            "name": str(name),
+            "text": printable(table.variable_labels.get(k, "")[:LONGEST_TEXT]),
+            "values": _values(table, k) if k < MOST_SHOWN else [],
+            "role": role,
+        }
         for k, (name, role) in enumerate(zip(table.columns, roles, strict=True))
     ]
     kind = how.format if layout is None else "long" if isinstance(layout, Long) else "wide"
@@ -127,10 +133,16 @@ def _makes_groups(table: Table, column: int, people: int | None) -> bool:
 
 
 def _values(table: Table, column: int) -> list[str]:
-    """The first values that differ."""
-    values = table.head(column).drop_nulls().to_list()
-    texts = dict.fromkeys(str(value) for value in values)
-    return [printable(text[:LONGEST_VALUE]) for text in list(texts)[:SHOWN_VALUES]]
+    """The first values that differ, with their labels where the file has some; 1.0 of a column of numbers is 1."""
+    from spectral_irt.data.labels import one_spelling
+
+    values = table.head(column).drop_nulls()
+    if values.dtype.is_numeric():
+        values = one_spelling(values)
+    labels = table.value_labels.get(column, {})
+    texts = list(dict.fromkeys(str(value) for value in values.to_list()))[:SHOWN_VALUES]
+    shown = [f"{text} = {labels[text]}" if text in labels else text for text in texts]
+    return [printable(text[:LONGEST_VALUE]) for text in shown]
 
 
 def main() -> int:

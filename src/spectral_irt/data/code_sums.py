@@ -101,9 +101,10 @@ def code_findings(
     without_end = (lowest > lowest.min()) | (highest < highest.max())
     if without_end.any():
         have = "has" if without_end.sum() == 1 else "have"
+        ends = f"({lowest.min():g} and {highest.max():g})"
         sentence = (
             f"Raw scores as coded run from {sums.low[0]:,} to {sums.high[-1]:,}: {listed(labels[without_end])} {have} "
-            f"no response in the lowest or the highest code of the other items ({lowest.min():g} and {highest.max():g})."
+            f"no response in the lowest or the highest code of the other items {ends}."
         )
         remedy = "If these categories can be chosen, sums beyond have no row in scores.csv."
         findings.append(

@@ -60,3 +60,19 @@ def test_sheets_of_a_workbook(tmp_path):
     assert "2 sheets may be meant" in seen["error"]
     assert seen["columns"] == []
     assert roles(tmp_path / "test.xlsx", sheet="Answers") == {"student": PERSON, "q1": ITEM, "q2": ITEM}
+
+
+def test_labels_of_spss_stand_beside_the_columns(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    import pandas as pd
+
+    table = pd.DataFrame({"sex": [1.0, 2.0, 1.0], "q1": [1.0, 0.0, 1.0], "q2": [0.5, 1.0, 0.0]})
+    said = {
+        "column_labels": ["Sex <b>", "I felt fearful", ""],
+        "variable_value_labels": {"sex": {1: "female", 2: "male"}},
+    }
+    pyreadstat.write_sav(table, str(tmp_path / "a.sav"), **said)
+    sex, first, second = detect({"file": str(tmp_path / "a.sav")})["columns"]
+    assert (sex["text"], sex["values"]) == ("Sex <b>", ["1 = female", "2 = male"])
+    assert (first["text"], first["values"]) == ("I felt fearful", ["1", "0"])
+    assert (second["text"], second["values"]) == ("", ["0.5", "1", "0"])
