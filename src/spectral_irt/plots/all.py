@@ -136,8 +136,9 @@ class Plots:
         """
         from spectral_irt.plots.dif import DifferentialPlot
 
-        found = groups if isinstance(groups, inference.Differential) else self.study.dif(groups, **options)
-        return DifferentialPlot.of(found, group, self.study._words)
+        if isinstance(groups, inference.Differential):
+            return DifferentialPlot.of(groups, group, self.study._words)
+        return DifferentialPlot.of(self.study.dif(groups, **options), group, self.study._words)
 
     def against(self, other: Any, *, method: str = "robust") -> Agreement:
         """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
@@ -151,7 +152,9 @@ class Plots:
 
     def dependence(self, found: LocalDependence | None = None, **options: Any) -> ResidualCorrelations:
         """Residual correlations of pairs of items; `found` or the options are those of `study.local_dependence`."""
-        return ResidualCorrelations.of(self.study.local_dependence(**options) if found is None else found)
+        if found is None:
+            found = self.study.local_dependence(**options)
+        return ResidualCorrelations.of(found)
 
     def ranks(self, top: int = 10) -> RankIntervals:
         """The hardest items with 95% intervals of their ranks, and the chance of being among the `top` hardest."""
@@ -188,15 +191,18 @@ class Pictures:
         elif study._multiple_choice:
             displays["distractors"] = lambda: distractor_sheet(study)
         if parts is not None:
-            pairs = zip(DIF, compared(study, parts), strict=False)
-            displays |= {name: partial(plot.dif, *pair) for name, pair in pairs}
+            comparisons = zip(DIF, comparisons_of(study, parts), strict=False)
+            displays |= {name: partial(plot.dif, *comparison) for name, comparison in comparisons}
         displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
         figures: dict[str, Any] = {}
         left_out: dict[str, str] = {}
         for name, draw in displays.items():
             try:
-                found = draw()
-                figures[name] = found.plot().figure if isinstance(found, Display) else found
+                display = draw()
+                if isinstance(display, Display):
+                    figures[name] = display.plot().figure
+                else:  # a sheet of many is a figure already
+                    figures[name] = display
             except OptionError as error:
                 left_out[name] = for_shell(str(error))
         if not figures:
@@ -217,28 +223,28 @@ class Pictures:
 
 def curve_sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst, and what was observed."""
-    labels, which = worth_a_look(study)
-    what = "share of right answers" if study.calibration.layout.binary else "mean answer"
-    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", study._words.trait, what)
+    labels, which = items_of_a_sheet(study)
+    y = "share of right answers" if study.calibration.layout.binary else "mean answer"
+    return sheet_of(curves(study, labels), f"{which}: curves, and what was observed", study._words.trait, y)
 
 
 def category_sheet(study: Analysis) -> Figure:
     """Category curves of the same items."""
-    labels, which = worth_a_look(study)
-    title, x = f"{which}: probability of each answer", study._words.trait
-    return sheet_of(category_curves(study, labels), title, x, "probability")
+    labels, which = items_of_a_sheet(study)
+    title = f"{which}: probability of each answer"
+    return sheet_of(category_curves(study, labels), title, study._words.trait, "probability")
 
 
-def compared(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:
+def comparisons_of(study: Analysis, parts: Parts) -> list[tuple[Differential, Any]]:
     """Every comparison of a group of people with a reference group."""
     return [
-        (found, group)
-        for found in study._grouped(parts).values()
-        for group in dict.fromkeys(found.contrasts["group"].tolist())
+        (differential, group)
+        for differential in study._grouped(parts).values()
+        for group in dict.fromkeys(differential.contrasts["group"].tolist())
     ]
 
 
-def worth_a_look(study: Analysis) -> tuple[list[Any], str]:
+def items_of_a_sheet(study: Analysis) -> tuple[list[Any], str]:
     """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst, to which
     anchors that are not where they were belong."""
     if study.facets:

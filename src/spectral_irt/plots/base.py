@@ -15,7 +15,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.files import write_each
-from spectral_irt.plots.style import new_axes, unit
+from spectral_irt.plots.style import INK, TITLE, new_axes, unit
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import TEST, Words, did_you_mean, listed
 
@@ -46,8 +46,7 @@ class Display(ABC):
     @classmethod
     def about(cls, study: Analysis, **fields: Any) -> Self:
         """A display of an analysis, on its scale."""
-        own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
-        return cls(scale=study.calibration.scale, **own, **fields)
+        return cls(scale=study.calibration.scale, frame_kind=study.responses.frame_kind, words=study._words, **fields)
 
     @property
     def axis(self) -> str:
@@ -70,18 +69,36 @@ class Display(ABC):
         """The numbers of the picture as a dataframe of the library that the data came in."""
         return make_table(self.columns(), self.frame_kind)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The picture, in these axes or in a figure of its own (`.figure` of what is returned)."""
-        ax = new_axes(*self.size()) if ax is None else ax
+    def plot(
+        self, ax: Axes | None = None, *, title: str | None = None, figsize: tuple[float, float] | None = None
+    ) -> Axes:
+        """The picture, in these axes or in a figure of its own (`.figure` of what is returned).
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default a new figure.
+        title : str, optional
+            In place of the title of the picture; "" is none.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches; by default what its names need.
+        """
+        if ax is None:
+            ax = new_axes(*(figsize or self.size()))
+        elif figsize is not None:
+            raise OptionError("`figsize` is of a new figure, and `ax` has one: give either.")
         self.draw(ax)
+        if title is not None:
+            ax.set_title(title, fontsize=TITLE, color=INK, loc="left", parse_math=False)
         return ax
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as .svg, .png or .pdf; the same data give the same bytes."""
-        path, figure = Path(path), self.plot().figure
-        kind_of(path)
-        write_each({path: lambda draft: write_figure(cast("Figure", figure), draft, path)})
-        return path
+        target = Path(path)
+        kind_of(target)
+        figure = cast("Figure", self.plot().figure)
+        write_each({target: lambda draft: write_figure(figure, draft, target)})
+        return target
 
     def __repr__(self) -> str:
         return (
@@ -135,36 +152,36 @@ def check_strata(strata: int) -> None:
 
 def on_scale(calibration: Calibration) -> Ints:
     """Positions of the items that have a place on the common scale; an error when there is none."""
-    place = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
-    if not len(place):
+    items = np.flatnonzero(calibration.known & (calibration.status != "unlinked"))
+    if not len(items):
         raise OptionError(
             "no item has a finite difficulty on a common scale, so there is nothing to show. Look at the status of the "
             "items; an estimator with a prior gives every answered item a difficulty."
         )
-    return place
+    return items
 
 
 def with_errors(calibration: Calibration) -> Ints:
     """Those that also have a finite standard error; an error when there is none."""
-    place = on_scale(calibration)
-    sure = place[np.isfinite(calibration.se[place])]
-    if not len(sure):
+    items = on_scale(calibration)
+    items = items[np.isfinite(calibration.se[items])]
+    if not len(items):
         raise OptionError(
             "no item has a finite standard error, so there are no intervals to show. Fit with standard errors, and use "
             "items that are linked by people who answered several of them."
         )
-    return sure
+    return items
 
 
 def known_abilities(study: Analysis) -> Floats:
     """Finite abilities of the people; an error when there is none."""
     if not study.responses.n_persons:
         raise OptionError("the analysis has no people, so their abilities cannot be shown. Give it responses.")
-    found = study.abilities().ability
-    known = found[np.isfinite(found)]
-    if not len(known):
+    ability = study.abilities().ability
+    ability = ability[np.isfinite(ability)]
+    if not len(ability):
         raise OptionError(
             "nobody has a finite ability, so people cannot be shown: nobody answered an item that has a difficulty, or "
             "every score is extreme and abilities are by maximum likelihood ('ml'); 'wle' gives finite ones."
         )
-    return known
+    return ability

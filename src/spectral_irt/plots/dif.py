@@ -36,73 +36,96 @@ class DifferentialPlot(Display):
     reference: str
 
     @classmethod
-    def of(cls, found: Differential, group: Any = None, words: Words = TEST) -> DifferentialPlot:
-        rows = found.contrasts
-        names = list(dict.fromkeys(rows["group"].tolist()))
-        chosen = names[0] if group is None else str(group)
-        if chosen not in names:
+    def of(cls, differential: Differential, group: Any = None, words: Words = TEST) -> DifferentialPlot:
+        contrasts = differential.contrasts
+        names = list(dict.fromkeys(contrasts["group"].tolist()))
+        focal = names[0]
+        if group is not None:
+            focal = str(group)
+        if focal not in names:
             raise OptionError(
-                f"there is no group {group!r}; those compared with {found.reference!r} are {listed(names)}."
+                f"there is no group {group!r}; those compared with {differential.reference!r} are {listed(names)}."
             )
-        mine = np.flatnonzero((rows["group"] == chosen) & np.isfinite(rows["contrast"]) & np.isfinite(rows["se"]))
-        if not len(mine):
-            raise OptionError(f"no item has a contrast with a finite standard error in group {chosen!r}.")
-        mine = mine[np.argsort(-np.abs(rows["contrast"][mine]), kind="stable")]
-        contrast, se = rows["contrast"][mine], rows["se"][mine]
-        df = rows["df"][mine] if "df" in rows else np.full(len(mine), np.inf)
-        half = se * np.array([t_quantile(each) for each in df])
-        ends = {"ci_low": contrast - half, "ci_high": contrast + half}
-        table = {name: rows[name][mine] for name in ("item", "contrast", "se")} | ends
-        table |= {name: rows[name][mine] for name in ("p_bh", "class", "flagged")}
-        kind = found.groups.everyone.frame_kind
-        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind, words=words)
+        has_interval = np.isfinite(contrasts["contrast"]) & np.isfinite(contrasts["se"])
+        rows = np.flatnonzero((contrasts["group"] == focal) & has_interval)
+        if not len(rows):
+            raise OptionError(f"no item has a contrast with a finite standard error in group {focal!r}.")
+        rows = rows[np.argsort(-np.abs(contrasts["contrast"][rows]), kind="stable")]
+        of_group = {name: values[rows] for name, values in contrasts.items()}
+        df = of_group.get("df", np.full(len(rows), np.inf))
+        half = of_group["se"] * np.array([t_quantile(each) for each in df])
+        table = {name: of_group[name] for name in ("item", "contrast", "se")}
+        table["ci_low"] = of_group["contrast"] - half
+        table["ci_high"] = of_group["contrast"] + half
+        table |= {name: of_group[name] for name in ("p_bh", "class", "flagged")}
+        kind = differential.groups.everyone.frame_kind
+        return cls(table=table, group=focal, reference=differential.reference, frame_kind=kind, words=words)
 
     def columns(self) -> Columns:
         """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits; the largest contrast first."""
         return self.table
 
     def size(self) -> tuple[float, float]:
-        m = len(self.table["item"])
-        return 6.4, rows_height(m) if m <= ROWS else 5.6
+        n_items = len(self.table["item"])
+        if n_items > ROWS:
+            return 6.4, 5.6
+        return 6.4, rows_height(n_items)
 
     def draw(self, ax: Axes) -> None:
-        table, m = self.table, len(self.table["item"])
-        contrast, classes = table["contrast"], table["class"]
-        who = (shown(self.group, 30), shown(self.reference, 30))
-        title = f"Harder for {who[0]} than for {who[1]} of the same {self.words.trait}?"
-        text = f"contrast (logits): right of 0, harder for {who[0]}"
-        for limit in (SMALL / DELTA, LARGE / DELTA):
+        focal = shown(self.group, 30)
+        title = f"Harder for {focal} than for {shown(self.reference, 30)} of the same {self.words.trait}?"
+        x = f"contrast (logits): right of 0, harder for {focal}"
+        for limit, line in ((SMALL / DELTA, ":"), (LARGE / DELTA, "--")):
             for sign in (-1, 1):
-                ax.axvline(sign * limit, color=GRAY, linewidth=0.7, linestyle=":" if limit < LARGE / DELTA else "--")
+                ax.axvline(sign * limit, color=GRAY, linewidth=0.7, linestyle=line)
         ax.axvspan(-SMALL / DELTA, SMALL / DELTA, color=PALE, alpha=0.5, linewidth=0, zorder=0)
         ax.axvline(0, color=INK, linewidth=0.8)
-        few = m <= min(ROWS, room_for(ax))
-        kinds = [(classes == name, color, mark) for name, (color, mark) in LOOKS.items()]
-        for name, (chosen, color, mark) in zip(LOOKS, kinds, strict=True):
-            label = f"{MEANING[name]} ({int(chosen.sum()):,})"
-            if few:
-                ax.plot([], [], mark, color=color, markersize=5, label=label)
-            elif name == "A":
-                cloud(ax, contrast[chosen], table["se"][chosen], color=GRAY, label=label)
-            else:
-                ax.plot(contrast[chosen], table["se"][chosen], mark, color=color, mec="white", mew=0.4, label=label)
-        if few:
-            dress(ax, title, text, "")
-            names, marked = table["item"].tolist(), table["flagged"].tolist()
-            interval_rows(ax, names, contrast, table["ci_low"], table["ci_high"], kinds, marked=marked)
+        if len(self.table["item"]) <= min(ROWS, room_for(ax)):
+            dress(ax, title, x, "")
+            remark = self._draw_rows(ax)
         else:
-            dress(ax, title, text, "standard error of the contrast (logits)")
-            reach = float(np.abs(contrast).max()) * 1.08
-            ax.set_xlim(-reach, reach)
-            top = float(table["se"].max()) * 1.1
-            ax.set_ylim(top, max(0.0, float(table["se"].min()) - 0.15 * top))
-            for sign in (-1, 1):
-                ax.plot([0, sign * Z95 * top], [0, top], color=INK, linewidth=0.7)
-            worst = np.lexsort((-np.abs(contrast), ~table["flagged"].astype(bool)))[:NAMED]
-            names, se = table["item"][worst].tolist(), table["se"]
-            name_points(ax, contrast[worst], se[worst], names, among=(contrast, se))
+            dress(ax, title, x, "standard error of the contrast (logits)")
+            remark = self._draw_against_error(ax)
         ax.legend(
             loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL_PRINT, frameon=False, title="ETS class"
         )  # beside the axes, where no name stands
-        bold = "bold: flagged after adjustment" if table["flagged"].any() else ""
-        note(ax, bold if few else "below the thin lines, within chance (95%)")
+        note(ax, remark)
+
+    def _draw_rows(self, ax: Axes) -> str:
+        """A row with its interval for each item; a remark on the names."""
+        table = self.table
+        classes = table["class"]
+        kinds = []
+        for name, (color, mark) in LOOKS.items():
+            members = classes == name
+            kinds.append((members, color, mark))
+            ax.plot([], [], mark, color=color, markersize=5, label=f"{MEANING[name]} ({int(members.sum()):,})")
+        flagged = table["flagged"].tolist()
+        interval_rows(
+            ax, table["item"].tolist(), table["contrast"], table["ci_low"], table["ci_high"], kinds, marked=flagged
+        )
+        if any(flagged):
+            return "bold: flagged after adjustment"
+        return ""
+
+    def _draw_against_error(self, ax: Axes) -> str:
+        """Contrasts of many items against their standard errors, the largest by name; a remark on the lines."""
+        contrast = self.table["contrast"]
+        se = self.table["se"]
+        for name, (color, mark) in LOOKS.items():
+            members = self.table["class"] == name
+            label = f"{MEANING[name]} ({int(members.sum()):,})"
+            if name == "A":
+                cloud(ax, contrast[members], se[members], color=GRAY, label=label)
+            else:
+                ax.plot(contrast[members], se[members], mark, color=color, mec="white", mew=0.4, label=label)
+        reach = float(np.abs(contrast).max()) * 1.08
+        ax.set_xlim(-reach, reach)
+        top = float(se.max()) * 1.1
+        ax.set_ylim(top, max(0.0, float(se.min()) - 0.15 * top))
+        for sign in (-1, 1):
+            ax.plot([0, sign * Z95 * top], [0, top], color=INK, linewidth=0.7)
+        worst = np.lexsort((-np.abs(contrast), ~self.table["flagged"].astype(bool)))[:NAMED]
+        names = self.table["item"][worst].tolist()
+        name_points(ax, contrast[worst], se[worst], names, among=(contrast, se))
+        return "below the thin lines, within chance (95%)"

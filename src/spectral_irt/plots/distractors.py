@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import STRATA, option_curves, require_options
 from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
@@ -33,7 +34,19 @@ LOOKS: tuple[tuple[str, str, Any], ...] = (
     ("#E69F00", "v", (0, (5, 1, 1, 1))),
     (SKY, "P", (0, (1, 1))),
 )
+KEY_LOOK: tuple[str, str, Any] = (BLUE, "o", "-")
 LEFT = 0.3  # logits left free beside the first and the last stratum
+
+
+class _Option(NamedTuple):
+    """An option of an item, the rows of the table about it, and how its curve is drawn."""
+
+    name: str
+    rows: Ints
+    is_key: bool
+    color: str
+    mark: str
+    line: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,56 +72,81 @@ class DistractorCurves(Display):
         return self.table["ability"].min() - LEFT, self.table["ability"].max() + LEFT
 
     def draw(self, ax: Axes, *, small: bool = False, span: tuple[float, float] | None = None) -> None:
-        table = self.columns()
-        options = dict.fromkeys(table["option"].tolist())
-        rows = {option: np.flatnonzero(table["option"] == option) for option in options}
-        rarer = [option for option in rows if not table["key"][rows[option][0]]]
-        rarer.sort(key=lambda option: -int(table["chose"][rows[option]].sum()))
-        drawn = [option for option in rows if table["key"][rows[option][0]]] + rarer[: len(LOOKS)]
-        looks = [(BLUE, "o", "-"), *LOOKS]
-        for option, (color, mark, line) in zip(drawn, looks, strict=False):
-            x, y = table["ability"][rows[option]], table["share"][rows[option]]
-            wide = (2.2 if color == BLUE else 1.4) * (0.6 if small else 1)
-            ax.plot(x, y, color=color, linestyle=line, marker=mark, linewidth=wide, markersize=2.2 if small else 5)
-            if not small:
-                low, high = table["ci_low"][rows[option]], table["ci_high"][rows[option]]
-                ax.vlines(x, low, high, color=color, linewidth=0.8, alpha=0.6)
+        options = self._options()
+        drawn = options[: 1 + len(LOOKS)]
+        for option in drawn:
+            self._draw_option(ax, option, small=small)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(*self.scale.measure(np.array(span or self.span)))
-        self._name(ax, [(option, rows[option]) for option in drawn], [look[0] for look in looks], small=small)
+        self._name(ax, drawn, small=small)
         if small:
             dress_small(ax)
             return
         others = f"{self.words.trait} on the other items ({unit(self.scale)})"
         dress(ax, item_title(self.label), others, "share who choose it")
-        n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])
-        text = f"{count(n, 'person')} in {count(strata, 'group')} by {self.words.trait}, with 95% intervals"
-        text += "; thick: the key"
-        text += f"; {count(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
-        note(ax, text)
+        n_persons = int(self.table["n"][drawn[0].rows].sum())
+        groups = f"{count(n_persons, 'person')} in {count(len(drawn[0].rows), 'group')} by {self.words.trait}"
+        remarks = [f"{groups}, with 95% intervals", "thick: the key"]
+        if len(options) > len(drawn):
+            remarks.append(f"{count(len(options) - len(drawn), 'rarer option')} left out")
+        note(ax, *remarks)
 
-    def _name(
-        self, ax: Axes, drawn: Sequence[tuple[str, NDArray[np.int64]]], colors: list[str], *, small: bool
-    ) -> None:
+    def _options(self) -> list[_Option]:
+        """The key, then the other options from the one chosen most often down, each with its look."""
+        rows = {
+            option: np.flatnonzero(self.table["option"] == option)
+            for option in dict.fromkeys(self.table["option"].tolist())
+        }
+        keys = [option for option in rows if self.table["key"][rows[option][0]]]
+        others = [option for option in rows if option not in keys]
+        others.sort(key=lambda option: -int(self.table["chose"][rows[option]].sum()))
+        looks = itertools.chain([KEY_LOOK], LOOKS, itertools.repeat(LOOKS[-1]))
+        return [
+            _Option(option, rows[option], option in keys, *look)
+            for option, look in zip([*keys, *others], looks, strict=False)
+        ]
+
+    def _draw_option(self, ax: Axes, option: _Option, *, small: bool) -> None:
+        table = self.columns()
+        x = table["ability"][option.rows]
+        width = 1.4
+        if option.color == KEY_LOOK[0]:
+            width = 2.2
+        look: dict[str, Any] = {"linewidth": width, "markersize": 5}
+        if small:
+            look = {"linewidth": 0.6 * width, "markersize": 2.2}
+        ax.plot(x, table["share"][option.rows], color=option.color, linestyle=option.line, marker=option.mark, **look)
+        if not small:
+            low = table["ci_low"][option.rows]
+            high = table["ci_high"][option.rows]
+            ax.vlines(x, low, high, color=option.color, linewidth=0.8, alpha=0.6)
+
+    def _name(self, ax: Axes, options: Sequence[_Option], *, small: bool) -> None:
         """The options beside the ends of their curves."""
-        table = self.table
         size = 5.5 if small else SMALL
         height = ax.get_window_extent().height / root_of(ax).dpi * 72
         gap = 1.06 * 1.3 * size / max(height, 1.0)
-        ends = np.array([table["share"][where[-1]] for _, where in drawn])
-        places = apart(ends, gap, 0.0, 1.0)
-        total = table["n"][drawn[0][1]].sum()
-        for k, (option, where) in enumerate(drawn):
-            share = table["chose"][where].sum() / max(total, 1)
-            text = shown(option, 4 if small else 20)
-            if not small:
-                key = ", the key" if table["key"][where[0]] else ""
-                text += f"{key} ({share:.0%})"
-                if option in self.suspects:
-                    text += f": higher {self.words.trait} than the key"
-            style: dict[str, Any] = {"color": colors[k] if colors[k] != SKY else GRAY, "fontsize": size, **as_is()}
-            style["fontweight"] = "bold" if table["key"][where[0]] else "normal"
-            ax.text(1.01, places[k], text, transform=ax.get_yaxis_transform(), va="center", **style)
+        ends = np.array([self.table["share"][option.rows[-1]] for option in options])
+        for option, place in zip(options, apart(ends, gap, 0.0, 1.0), strict=True):
+            text = (
+                shown(option.name, 4) if small else self._described(option, int(self.table["n"][options[0].rows].sum()))
+            )
+            style: dict[str, Any] = {"color": option.color, "fontsize": size, **as_is()}
+            if option.color == SKY:  # too pale for letters
+                style["color"] = GRAY
+            style["fontweight"] = "bold" if option.is_key else "normal"
+            ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center", **style)
+
+    def _described(self, option: _Option, n_persons: int) -> str:
+        """An option with how many chose it, such as "B, the key (31%)"."""
+        share = self.table["chose"][option.rows].sum() / max(n_persons, 1)
+        text = shown(option.name, 20)
+        if option.is_key:
+            text += ", the key"
+        text += f" ({share:.0%})"
+        if option.name in self.suspects:
+            text += f": higher {self.words.trait} than the key"
+        return text
 
 
 def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[DistractorCurves]:
@@ -117,32 +155,34 @@ def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRAT
     require_options(study.responses)
     known_abilities(study)
     place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)
-    found = study._distractors()
+    distractors = study._distractors()
     tables = option_curves(study.responses, study.calibration.difficulty, study.abilities("wle").ability, place, strata)
-    pairs = zip(found.columns["item"][found.suspect], found.columns["option"][found.suspect], strict=True)
+    suspect_items = distractors.columns["item"][distractors.suspect]
+    suspect_options = distractors.columns["option"][distractors.suspect]
     suspects: dict[Any, list[str]] = {}
-    for label, option in pairs:
+    for label, option in zip(suspect_items, suspect_options, strict=True):
         suspects.setdefault(label, []).append(option)
-    every = []
+    displays = []
     for k, table in zip(place.tolist(), tables, strict=True):
         label = study.calibration.labels[k]
         if not table["n"].any():
             raise OptionError(f"nobody who answered anything else answered item {label!r}, so there is no curve.")
-        every.append(DistractorCurves.about(study, label=label, table=table, suspects=tuple(suspects.get(label, ()))))
-    return every
+        of_item = tuple(suspects.get(label, ()))
+        displays.append(DistractorCurves.about(study, label=label, table=table, suspects=of_item))
+    return displays
 
 
 def distractor_sheet(study: Analysis) -> Figure:
     """Small curves of all items, or of the thirty with the weakest keys, the weakest first."""
     labels = study.calibration.labels
-    point = study._classical().item_rest
-    known = np.flatnonzero(np.isfinite(point))
-    if not len(known):
+    item_rest = study._classical().item_rest
+    items = np.flatnonzero(np.isfinite(item_rest))
+    if not len(items):
         raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")
     trait = study._words.trait
-    title = f"Which options people choose by {trait}, {count(len(known), 'item')}; thick: the key"
-    if len(known) > SHEET:
-        known = known[np.argsort(point[known], kind="stable")[:SHEET]]
+    title = f"Which options people choose by {trait}, {count(len(items), 'item')}; thick: the key"
+    if len(items) > SHEET:
+        items = items[np.argsort(item_rest[items], kind="stable")[:SHEET]]
         title = f"Options by {trait} of the {SHEET} items of {len(labels):,} with the weakest keys; thick: the key"
-    every = distractor_curves(study, labels[known].tolist())
-    return sheet_of(every, title, f"{trait} on the other items", "share who choose it", names=0.2)
+    displays = distractor_curves(study, labels[items].tolist())
+    return sheet_of(displays, title, f"{trait} on the other items", "share who choose it", names=0.2)

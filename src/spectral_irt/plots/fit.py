@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.data.block import Floats, Mask
+from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
 from spectral_irt.inference.results import EXCESS
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LOOKS = {"underfit": (RED, "^", "underfit (noise)"), "overfit": (GREEN, "v", "overfit (too regular)")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
+MANY = 200  # items of one verdict beyond which their marks are small and pale
 FEW = 3  # named where every item fits
 ALL_NAMED = 15  # items that are all named, where there is room
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
@@ -44,33 +45,41 @@ class FitMap(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> FitMap:
-        conditional = bool(study.facets) or study.parts(writing=True).fit
-        found = study._rated_items() if study.facets else columns_of(study.item_fit, conditional=conditional)
-        own: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
-        return cls.of_columns(found, conditional=conditional, **own)
+        about_study: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
+        if study.facets:
+            return cls.of_columns(study._rated_items(), conditional=True, **about_study)
+        conditional = study.parts(writing=True).fit
+        item_fit = columns_of(study.item_fit, conditional=conditional)
+        return cls.of_columns(item_fit, conditional=conditional, **about_study)
 
     @classmethod
-    def of_columns(cls, found: Columns, *, conditional: bool, **own: Any) -> FitMap:
+    def of_columns(cls, item_fit: Columns, *, conditional: bool, **about_study: Any) -> FitMap:
         """From the columns of `item_fit`."""
         kind = "_conditional" if conditional else ""
-        infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
-        some = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
-        if not some.any():
+        infit = item_fit[f"infit{kind}"]
+        outfit = item_fit[f"outfit{kind}"]
+        has_fit = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
+        if not has_fit.any():
             raise OptionError(
                 "no item has a fit to show: it takes people with neither the lowest nor the highest score, and items "
                 "whose difficulty rests on their own answers."
             )
-        misfit = found.get("misfit", np.full(len(infit), "", dtype=object))
-        named = ("item", "n", "infit", "outfit", "infit_z", "misfit")
-        values = (found["item"], found["n"], infit, outfit, found[f"infit{kind}_z"], misfit)
-        table = {name: each[some] for name, each in zip(named, values, strict=True)}
-        return cls(table=table, conditional=conditional, **own)
+        columns = {
+            "item": item_fit["item"],
+            "n": item_fit["n"],
+            "infit": infit,
+            "outfit": outfit,
+            "infit_z": item_fit[f"infit{kind}_z"],
+            "misfit": item_fit.get("misfit", np.full(len(infit), "", dtype=object)),
+        }
+        table = {name: values[has_fit] for name, values in columns.items()}
+        return cls(table=table, conditional=conditional, **about_study)
 
     def columns(self) -> Columns:
         """`item, n, infit, outfit, infit_z, misfit`."""
         return self.table
 
-    def worst(self, most: int) -> np.ndarray:
+    def worst(self, most: int) -> Ints:
         """Rows from the worst fit down: items that misfit first, then by how unlikely their infit is."""
         z = np.nan_to_num(np.abs(self.table["infit_z"]))
         return np.lexsort((-z, self.table["misfit"] == ""))[:most]
@@ -79,7 +88,9 @@ class FitMap(Display):
         return 6.4, 5.6
 
     def draw(self, ax: Axes) -> None:
-        infit, outfit, misfit = (self.table[name] for name in ("infit", "outfit", "misfit"))
+        infit = self.table["infit"]
+        outfit = self.table["outfit"]
+        misfit = self.table["misfit"]
         fits = misfit == ""
         ax.set(xscale="log", yscale="log", xlim=mean_square_limits(infit, fits), ylim=mean_square_limits(outfit, fits))
         ax.axvspan(1 - MATERIAL, 1 + MATERIAL, color=PALE, alpha=0.6, linewidth=0, zorder=0)
@@ -90,27 +101,39 @@ class FitMap(Display):
             chosen = misfit == word
             if chosen.any():
                 name = f"{text} ({int(chosen.sum()):,})"
-                size, alpha = (5.5, 1.0) if chosen.sum() <= 200 else (3, 0.5)
-                ax.plot(
-                    infit[chosen], outfit[chosen], mark, color=color, markersize=size, alpha=alpha, mew=0, label=name
-                )
+                look: dict[str, Any] = {"markersize": 5.5, "alpha": 1.0}
+                if chosen.sum() > MANY:
+                    look = {"markersize": 3, "alpha": 0.5}
+                ax.plot(infit[chosen], outfit[chosen], mark, color=color, mew=0, label=name, **look)
         plain_ticks(ax.xaxis, ax.get_xlim())
         plain_ticks(ax.yaxis, ax.get_ylim())
-        kind = "given the scores" if self.conditional else f"at estimated {self.words.traits}"
-        which = "conditional " if self.conditional else ""
-        dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", f"{which}infit", f"{which}outfit")
+        items = count(len(infit), "item")
+        remarks = []
+        if self.conditional:
+            dress(ax, f"Fit of {items}, given the scores", "conditional infit", "conditional outfit")
+            remarks.append(f"gray: infit within {MATERIAL:g} of 1, negligible")
+        else:
+            dress(ax, f"Fit of {items}, at estimated {self.words.traits}", "infit", "outfit")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
+        named = self._named()
+        name_points(ax, infit[named], outfit[named], self.table["item"][named].tolist(), among=(infit, outfit))
+        left, right = ax.get_xlim()
+        bottom, top = ax.get_ylim()
+        beyond = int(((infit < left) | (infit > right) | (outfit < bottom) | (outfit > top)).sum())
+        if beyond:
+            remarks.append(f"{count(beyond, 'item')} beyond the limits of the picture")
+        note(ax, *remarks)
+
+    def _named(self) -> Ints:
+        """Rows of the items that get a name, the worst fit first: all of few, else those that misfit, or some."""
+        fits = self.table["misfit"] == ""
         if len(fits) <= ALL_NAMED:
-            worst = self.worst(len(fits))
-        else:
-            worst = self.worst(NAMED if not fits.all() else FEW)
-            worst = worst[~fits[worst] | fits.all()]
-        name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist(), among=(infit, outfit))
-        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-        beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
-        near = f"gray: infit within {MATERIAL:g} of 1, negligible" if self.conditional else ""
-        note(ax, near, f"{count(beyond, 'item')} beyond the limits of the picture" if beyond else "")
+            return self.worst(len(fits))
+        if fits.all():
+            return self.worst(FEW)
+        worst = self.worst(NAMED)
+        return worst[~fits[worst]]
 
 
 def mean_square_limits(values: Floats, fits: Mask) -> tuple[float, float]:
@@ -145,24 +168,25 @@ WIDEST = 0.5  # correlation that has the full color, unless there are larger one
 class ResidualCorrelations(Display):
     """Yen's Q3 above the average pair: a map of all pairs of up to 30 items, the strongest pairs of more."""
 
-    found: LocalDependence
+    dependence: LocalDependence
 
     @classmethod
-    def of(cls, found: LocalDependence) -> ResidualCorrelations:
-        return cls(found=found, frame_kind=found.frame_kind)
+    def of(cls, dependence: LocalDependence) -> ResidualCorrelations:
+        return cls(dependence=dependence, frame_kind=dependence.frame_kind)
 
     def columns(self) -> Columns:
         """`item_1, item_2, n, q3, q3_above_mean, z, dependent`, the strongest pair first."""
-        return {name: values for name, values in self.found.columns.items() if name not in ("p_adjusted", "p_slopes")}
+        columns = self.dependence.columns
+        return {name: values for name, values in columns.items() if name not in ("p_adjusted", "p_slopes")}
 
     def size(self) -> tuple[float, float]:
-        if len(self.found.items) <= CELLS:
-            side = 2.6 + 0.17 * max(len(self.found.items), 12)
+        if len(self.dependence.items) <= CELLS:
+            side = 2.6 + 0.17 * max(len(self.dependence.items), 12)
             return side + 0.8, side
-        return 6.4, rows_height(min(TOP, len(self.found.pairs[0])))
+        return 6.4, rows_height(min(TOP, len(self.dependence.pairs[0])))
 
     def draw(self, ax: Axes) -> None:
-        if len(self.found.items) <= min(CELLS, room_for(ax)):
+        if len(self.dependence.items) <= min(CELLS, room_for(ax)):
             self._draw_map(ax)
         else:
             self._draw_pairs(ax)
@@ -170,45 +194,41 @@ class ResidualCorrelations(Display):
     def _draw_map(self, ax: Axes) -> None:
         from matplotlib.colors import LinearSegmentedColormap
 
-        (first, second), m = self.found.pairs, len(self.found.items)
-        excess = self.found.matrix - self.found.mean
+        first, second = self.dependence.pairs
+        n_items = len(self.dependence.items)
+        excess = self.dependence.matrix - self.dependence.mean
         np.fill_diagonal(excess, np.nan)
-        excess[np.triu_indices(m)] = np.nan
+        excess[np.triu_indices(n_items)] = np.nan
         most = max(WIDEST, float(np.nanmax(np.abs(excess), initial=0)))
         shades = LinearSegmentedColormap.from_list("signed", [BLUE, "white", RED])
         image = ax.imshow(excess, cmap=shades, vmin=-most, vmax=most, aspect="equal")
         marked = self.columns()["dependent"]
         ax.plot(first[marked], second[marked], "k*", markersize=7)
-        names = all_shown(self.found.items.tolist(), 18)
+        names = all_shown(self.dependence.items.tolist(), 18)
         dress(ax, "Residual correlation (Q3) above the average pair", "", "", grid="")
-        ax.set_xticks(range(m), names, rotation=90, fontsize=SMALL, **as_is())
-        ax.set_yticks(range(m), names, fontsize=SMALL, **as_is())
+        ax.set_xticks(range(n_items), names, rotation=90, fontsize=SMALL, **as_is())
+        ax.set_yticks(range(n_items), names, fontsize=SMALL, **as_is())
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
         bar.outline.set_visible(False)
-        dependent = count(int(marked.sum()), "dependent pair")
-        where: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
-        ax.text(
-            0.98,
-            0.98,
-            f"mean Q3 {self.found.mean:.3f}\n{dependent} at {self.found.level:.0%} (stars)",
-            fontsize=SMALL,
-            color=INK,
-            **where,
-        )
+        text = f"mean Q3 {self.dependence.mean:.3f}\n"
+        text += f"{count(int(marked.sum()), 'dependent pair')} at {self.dependence.level:.0%} (stars)"
+        place: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+        ax.text(0.98, 0.98, text, fontsize=SMALL, color=INK, **place)
 
     def _draw_pairs(self, ax: Axes) -> None:
         table = self.columns()
         rows = min(TOP, len(table["n"]), max(1, room_for(ax)))
-        excess, marked = table["q3_above_mean"][:rows], table["dependent"][:rows].astype(bool)
+        excess = table["q3_above_mean"][:rows]
+        dependent = table["dependent"][:rows].astype(bool)
         half = 1.96 / np.sqrt(np.maximum(table["n"][:rows] - 3, 1)) * (1 - np.minimum(table["q3"][:rows] ** 2, 1))
         dress(ax, f"The {rows} strongest residual correlations", "Q3 above the average pair, with 95% interval", "")
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
         labels = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
         names = [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in labels]
-        kinds = [(~marked, GRAY, "o"), (marked, RED, "D")]
+        kinds = [(~dependent, GRAY, "o"), (dependent, RED, "D")]
         interval_rows(ax, names, excess, excess - half, excess + half, kinds, longest=40)
-        pairs = f"{len(self.found.pairs[0]):,} pairs, mean Q3 {self.found.mean:.3f}"
-        note(ax, f"diamonds: dependent at {self.found.level:.0%}; {pairs}")
+        pairs = f"{len(self.dependence.pairs[0]):,} pairs, mean Q3 {self.dependence.mean:.3f}"
+        note(ax, f"diamonds: dependent at {self.dependence.level:.0%}; {pairs}")

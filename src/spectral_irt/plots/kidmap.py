@@ -20,7 +20,7 @@ from spectral_irt.persons.residuals import people_at
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import as_is, shown
 from spectral_irt.plots.style import BLUE, INK, PALE, RED, ROWS, SMALL, dress, finite_range, note, unit
-from spectral_irt.plots.wright import LabelLines
+from spectral_irt.plots.wright import LabelLines, threshold_labels
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
 
@@ -68,12 +68,15 @@ class KidMap(Display):
         slots = layout.of_items(items.astype(np.int64))
         # A response in category x has passed thresholds 1 to x of its item, and none of the others.
         category_of_slot = np.repeat(categories, layout.max_score[items])
+        labels = study.calibration.labels[items]
+        if not layout.binary:
+            labels = threshold_labels(study.calibration, slots)
         difficulty = study.calibration.thresholds[slots]
         known = np.isfinite(difficulty)
         return cls.about(
             study,
             person=name,
-            labels=_slot_labels(study, slots)[known],
+            labels=labels[known],
             difficulty=difficulty[known],
             passed=(layout.level[slots] <= category_of_slot)[known],
             ability=ability,
@@ -175,12 +178,3 @@ class KidMap(Display):
                     ha="left" if side > 0 else "right",
                     **as_is(),
                 )
-
-
-def _slot_labels(study: Analysis, slots: Any) -> Labels:
-    """Labels of thresholds: of their items where each has one, else such as "q7 (2)"."""
-    layout = study.calibration.layout
-    labels = study.calibration.labels[layout.item[slots]].astype(object)
-    if not layout.binary:
-        labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, slots.tolist(), strict=True)]
-    return labels

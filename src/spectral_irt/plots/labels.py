@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +62,8 @@ def _families() -> tuple[str, ...]:
     load_matplotlib()
     from matplotlib.font_manager import fontManager
 
-    there = set(fontManager.get_font_names())
-    return ("DejaVu Sans", *(name for name in FURTHER if name in there))  # the first comes with matplotlib
+    installed = set(fontManager.get_font_names())
+    return ("DejaVu Sans", *(name for name in FURTHER if name in installed))  # the first comes with matplotlib
 
 
 @cache
@@ -88,13 +88,14 @@ def apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float
     """
     from scipy.optimize import isotonic_regression
 
-    wanted = np.asarray(list(places), dtype=float)
-    if not len(wanted):
-        return wanted
-    order, steps = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
-    flat = isotonic_regression(wanted[order] - steps).x
-    out = np.empty(len(wanted))
-    out[order] = np.clip(flat, low, max(high - steps[-1], low)) + steps
+    nearest = np.asarray(list(places), dtype=float)
+    if not len(nearest):
+        return nearest
+    order = np.argsort(nearest, kind="stable")
+    steps = gap * np.arange(len(nearest))
+    shifted = isotonic_regression(nearest[order] - steps).x
+    out = np.empty(len(nearest))
+    out[order] = np.clip(shifted, low, max(high - steps[-1], low)) + steps
     return out
 
 
@@ -152,33 +153,52 @@ def name_points(
         return
     figure = root_of(ax)
     figure.draw_without_rendering()  # now the axes are where they will be
-    frame, renderer = ax.get_window_extent(), RendererAgg(16, 16, figure.dpi)
-    own = np.column_stack([x, y])
-    crowds = [ax.transData.transform(each) for each in (own if among is None else np.column_stack(among), own)]
-    taken: list[Any] = []
+    renderer = RendererAgg(16, 16, figure.dpi)
+    named_points = ax.transData.transform(np.column_stack([x, y]))
+    all_points = named_points
+    if among is not None:
+        all_points = ax.transData.transform(np.column_stack(among))
+    free_place = _FreePlace(ax.get_window_extent(), [])
+    style = {"textcoords": "offset points", "fontsize": SMALL, "color": INK, "zorder": 6, **as_is()}
+    for k, name in enumerate(all_shown(labels)):
+        point = (float(x[k]), float(y[k]))
+        text = ax.annotate(name, point, xytext=(0, 0), **style)
+        place = free_place.of(text, renderer, [all_points, named_points])
+        if place is None:
+            text.remove()
+            continue
+        dx, dy, ha, va = place
+        if abs(dx) + abs(dy) > FAR:
+            text.remove()
+            text = ax.annotate(name, point, xytext=(dx, dy), ha=ha, va=va, arrowprops=_LINE, **style)
+        text.set_in_layout(False)
+        text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on a cloud
 
-    def is_free(box: Any, crowd: Floats) -> bool:
+
+class _FreePlace(NamedTuple):
+    """Where names may still stand: within the frame, beside the names that have a place."""
+
+    frame: Any
+    taken: list[Any]
+
+    def of(self, text: Any, renderer: Any, crowds: Sequence[Floats]) -> tuple[float, float, str, str] | None:
+        """The first place beside its point at which the text is clear of the first crowd of points, or else of the
+        second; it stands there then. None where no place is free."""
+        for crowd in crowds:
+            for dx, dy, ha, va in _BESIDE:
+                text.set(position=(dx, dy), ha=ha, va=va)
+                box = text.get_window_extent(renderer)
+                if self._is_free(box, crowd):
+                    self.taken.append(box)
+                    return dx, dy, ha, va
+        return None
+
+    def _is_free(self, box: Any, crowd: Floats) -> bool:
+        frame = self.frame
         inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-        if not inside or any(box.overlaps(other) for other in taken):
+        if not inside or any(box.overlaps(other) for other in self.taken):
             return False
-        px, py = crowd.T
+        px = crowd[:, 0]
+        py = crowd[:, 1]
         near = (px > box.x0 - MARK) & (px < box.x1 + MARK) & (py > box.y0 - MARK) & (py < box.y1 + MARK)
         return not near.any()
-
-    for k, name in enumerate(all_shown(labels)):
-        style = {"textcoords": "offset points", "fontsize": SMALL, "color": INK, "zorder": 6, **as_is()}
-        at = (float(x[k]), float(y[k]))
-        text = ax.annotate(name, at, xytext=(0, 0), **style)
-        for crowd, (dx, dy, ha, va) in ((crowd, way) for crowd in crowds for way in _BESIDE):
-            text.set(position=(dx, dy), ha=ha, va=va)
-            box = text.get_window_extent(renderer)
-            if is_free(box, crowd):
-                taken.append(box)
-                if abs(dx) + abs(dy) > FAR:
-                    text.remove()
-                    text = ax.annotate(name, at, xytext=(dx, dy), ha=ha, va=va, arrowprops=_LINE, **style)
-                text.set_in_layout(False)
-                text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on a cloud
-                break
-        else:
-            text.remove()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,46 +40,60 @@ class TestInformation(Display):
     @classmethod
     def of(cls, study: Analysis) -> TestInformation:
         calibration = study.calibration.own_items
-        found = study.abilities().ability if study.responses.n_persons else np.zeros(0)
+        ability = np.zeros(0)
+        if study.responses.n_persons:
+            ability = study.abilities().ability
         layout, thresholds = calibration.thresholds_of(on_scale(calibration))
-        return cls.about(study, layout=layout, thresholds=thresholds, ability=found[np.isfinite(found)])
+        return cls.about(study, layout=layout, thresholds=thresholds, ability=ability[np.isfinite(ability)])
 
     def columns(self) -> Columns:
         """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""
         ends = np.array([self.thresholds.min() - BEYOND, self.thresholds.max() + BEYOND])
         if len(self.ability):
             ends = np.concatenate([ends, np.quantile(self.ability, [0.001, 0.999])])
-        at = np.linspace(ends.min(), ends.max(), STEPS)
-        found = form_information(self.thresholds, at, self.layout)
+        ability = np.linspace(ends.min(), ends.max(), STEPS)
+        information = form_information(self.thresholds, ability, self.layout)
         return {
-            "ability": self.scale.measure(at),
-            "information": found / self.scale.unit**2,
-            "se": self.scale.width(1 / np.sqrt(found)),
+            "ability": self.scale.measure(ability),
+            "information": information / self.scale.unit**2,
+            "se": self.scale.width(1 / np.sqrt(information)),
         }
 
     def draw(self, ax: Axes) -> None:
         table = self.columns()
-        at, found, se = table["ability"], table["information"], table["se"]
+        ability = table["ability"]
+        information = table["information"]
+        se = table["se"]
         dress(ax, "Test information and standard error", self.axis, "information (solid)")
+        remarks = [f"to somebody who answers all {count(self.layout.n_items, 'item')}"]
         if len(self.ability):
-            shown = np.clip(self.scale.measure(self.ability), at[0], at[-1])
-            heights, edges = np.histogram(shown, ability_edges(shown, at[0], at[-1]))
-            ax.stairs(heights / max(heights.max(), 1) * found.max() * 0.25, edges, fill=True, color=PALE)
-        ax.plot(at, found, color=BLUE, linewidth=2)
-        ax.set_xlim(at[0], at[-1])
-        ax.set_ylim(0, found.max() * 1.08)
+            of_persons = np.clip(self.scale.measure(self.ability), ability[0], ability[-1])
+            heights, edges = np.histogram(of_persons, ability_edges(of_persons, ability[0], ability[-1]))
+            ax.stairs(heights / max(heights.max(), 1) * information.max() * 0.25, edges, fill=True, color=PALE)
+            remarks.append(f"gray: {count(len(self.ability), 'person')}")
+        ax.plot(ability, information, color=BLUE, linewidth=2)
+        ax.set_xlim(ability[0], ability[-1])
+        ax.set_ylim(0, information.max() * 1.08)
         ax.yaxis.label.set_color(BLUE)
         other = ax.twinx()
-        other.plot(at, se, "--", color=RED, linewidth=1.6)
+        other.plot(ability, se, "--", color=RED, linewidth=1.6)
         other.set_ylim(0, min(se.max(), 4 * se.min()) * 1.08)  # far off the test it grows without limit
         other.set_ylabel(f"standard error of {self.words.trait} (dashed)", color=RED)
         other.spines["top"].set_visible(False)
-        people = f"; gray: {count(len(self.ability), 'person')}" if len(self.ability) else ""
-        note(ax, f"to somebody who answers all {count(self.layout.n_items, 'item')}{people}")
+        note(ax, *remarks)
 
 
 WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85}  # behind words
 BARS = 60  # scores beyond which neighbors share a bar
+
+
+class _Bars(NamedTuple):
+    """Bars of a histogram: where each begins, how wide all are, persons in each, and those with an extreme score."""
+
+    left: Floats
+    width: float
+    persons: Ints
+    extreme: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -93,13 +107,17 @@ class ScoreDistribution(Display):
 
     @classmethod
     def of(cls, study: Analysis) -> ScoreDistribution:
-        answers = study.responses
-        some = answers.counts > 0
-        if not some.any():
+        responses = study.responses
+        answered = responses.counts > 0
+        if not answered.any():
             raise OptionError("the analysis has no people with answers, so there are no scores to show.")
-        noun = "rating" if study.facets else "item"
-        values = {"score": answers.scores[some], "n": answers.counts[some], "highest": answers.max_scores[some]}
-        return cls.about(study, **values, noun=noun)
+        return cls.about(
+            study,
+            score=responses.scores[answered],
+            n=responses.counts[answered],
+            highest=responses.max_scores[answered],
+            noun="rating" if study.facets else "item",
+        )
 
     @property
     def binary(self) -> bool:
@@ -117,44 +135,53 @@ class ScoreDistribution(Display):
         """
         extreme = (self.score == 0) | (self.score == self.highest)
         if self.alike:
-            place, rows = self.score, int(self.highest[0]) + 1
-            where: Columns = {"score": np.arange(rows)}
+            rows = int(self.highest[0]) + 1
+            row = self.score
+            scores: Columns = {"score": np.arange(rows)}
         else:
             rows = 20
-            place = np.minimum(self.score * rows // self.highest, rows - 1)
-            where = {"percent_low": np.arange(rows) * 5, "percent_high": np.arange(1, rows + 1) * 5}
-        persons = np.bincount(place, minlength=rows)
+            row = np.minimum(self.score * rows // self.highest, rows - 1)
+            scores = {"percent_low": np.arange(rows) * 5, "percent_high": np.arange(1, rows + 1) * 5}
+        persons = np.bincount(row, minlength=rows)
         return {
-            **where,
+            **scores,
             "persons": persons,
             "share": persons / len(self.score),
-            "extreme": np.bincount(place[extreme], minlength=rows),
+            "extreme": np.bincount(row[extreme], minlength=rows),
         }
 
     def draw(self, ax: Axes) -> None:
-        table = self.columns()
-        persons, extreme = table["persons"], table["extreme"]
+        bars = self._bars()
+        look: dict[str, Any] = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
+        ax.bar(bars.left, bars.persons - bars.extreme, bars.width, color=BLUE, **look)
+        ax.bar(bars.left, bars.extreme, bars.width, bars.persons - bars.extreme, color=RED, hatch="////", **look)
+        ax.set_ylim(0, 1.16 * bars.persons.max())
         if self.alike:
-            step = -(-len(persons) // BARS)
-            starts = np.arange(0, len(persons), step)
-            persons, extreme = np.add.reduceat(persons, starts), np.add.reduceat(extreme, starts)
-            left, wide = starts - 0.5, float(step)
-            mean, text = float(self.score.mean()), f"score on {count(int(self.n[0]), self.noun)}"
             whole_ticks(ax, "x")
+            mean = float(self.score.mean())
+            mean_in_words = f"{mean:.1f}"
+            x = f"score on {count(int(self.n[0]), self.noun)}"
         else:
-            left, wide = table["percent_low"].astype(float), 5.0
             mean = float((100 * self.score / self.highest).mean())
+            mean_in_words = f"{mean:.1f}%"
             of = "right" if self.binary else "of the highest score"
-            text = f"percent {of} (people answered {self.n.min():,} to {self.n.max():,} {self.noun}s)"
-        look = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
-        ax.bar(left, persons - extreme, wide, color=BLUE, **look)  # type: ignore[arg-type]
-        ax.bar(left, extreme, wide, persons - extreme, color=RED, hatch="////", **look)  # type: ignore[arg-type]
+            x = f"percent {of} (people answered {self.n.min():,} to {self.n.max():,} {self.noun}s)"
         ax.axvline(mean, color=INK, linestyle="--", linewidth=1)
-        ax.set_ylim(0, 1.16 * persons.max())
-        dress(ax, "How many people have which score", text, "people", grid="y")
+        dress(ax, "How many people have which score", x, "people", grid="y")
         whole_ticks(ax, "y")
-        said = [f"{count(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
-        if extreme.any():
-            what = "everything right or wrong" if self.binary else "the lowest or the highest score"
-            said.append(f"{int(extreme.sum()):,} extreme: {what} (hatched)")
-        ax.text(0.01, 0.985, "\n".join(said), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, bbox=WHITE)
+        lines = [f"{count(len(self.score), 'person')}, mean {mean_in_words} (dashed)"]
+        if bars.extreme.any():
+            extreme = "everything right or wrong" if self.binary else "the lowest or the highest score"
+            lines.append(f"{int(bars.extreme.sum()):,} extreme: {extreme} (hatched)")
+        ax.text(0.01, 0.985, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, bbox=WHITE)
+
+    def _bars(self) -> _Bars:
+        """Scores as bars; of very many, neighbors share one."""
+        table = self.columns()
+        if not self.alike:
+            return _Bars(table["percent_low"].astype(float), 5.0, table["persons"], table["extreme"])
+        step = -(-len(table["persons"]) // BARS)
+        starts = np.arange(0, len(table["persons"]), step)
+        persons = np.add.reduceat(table["persons"], starts)
+        extreme = np.add.reduceat(table["extreme"], starts)
+        return _Bars(starts.astype(float) - 0.5, float(step), persons, extreme)

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 # own, so that they can be told apart in gray too.
 BLUE, RED, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#56B4E9"
 INK, GRAY, PALE = "0.15", "0.5", "0.87"
+TITLE = 10.0  # points
 SMALL = 8.0  # points: the size of names and notes
 LINE = 1.3 * SMALL  # height of a line of names
 ROWS = 40  # names one below the other that still make a picture of one page
 NOTE = 96  # letters of a line of remarks
 BARS = (15, 36)  # of people by ability: fewest where they are equal, most
+MANY = 200  # marks beyond which each is small and pale
 POINTS = 1_500  # marks beyond which they are shown by density
 
 
@@ -73,7 +75,7 @@ def room_for(ax: Axes) -> int:
 
 def dress(ax: Axes, title: str, x: str, y: str, *, grid: str = "both") -> None:
     """Titles and a quiet grid."""
-    ax.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
+    ax.set_title(title, fontsize=TITLE, color=INK, loc="left", parse_math=False)
     ax.set_xlabel(x, parse_math=False)
     ax.set_ylabel(y, parse_math=False)
     if grid:
@@ -102,36 +104,41 @@ def whole_ticks(ax: Axes, axis: str) -> None:
     """Ticks at whole numbers, with commas."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    one = ax.xaxis if axis == "x" else ax.yaxis
-    one.set_major_locator(MaxNLocator(integer=True, nbins=7))
-    one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ticks = {"x": ax.xaxis, "y": ax.yaxis}[axis]
+    ticks.set_major_locator(MaxNLocator(integer=True, nbins=7))
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def cloud(ax: Axes, x: Floats, y: Floats, *, color: str = BLUE, label: str | None = None, fixed: bool = False) -> None:
     """Points; where they are too many to be told apart, their density in hexagons. `fixed` limits stay as they are."""
     if len(x) <= POINTS:
-        alpha = 0.75 if len(x) <= 200 else 0.45
-        ax.plot(x, y, "o", color=color, markersize=4.5 if len(x) <= 200 else 3, alpha=alpha, mew=0, label=label)
+        look: dict[str, Any] = {"markersize": 4.5, "alpha": 0.75}
+        if len(x) > MANY:
+            look = {"markersize": 3, "alpha": 0.45}
+        ax.plot(x, y, "o", color=color, mew=0, label=label, **look)
         return
     from matplotlib.colors import LinearSegmentedColormap
 
-    pale, dark = ("#D6E6F2", "#06263C") if color == BLUE else (PALE, INK)
-    shades = LinearSegmentedColormap.from_list("density", [pale, color, dark])
+    shades = LinearSegmentedColormap.from_list("density", [PALE, color, INK])
+    if color == BLUE:
+        shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", BLUE, "#06263C"])
     scales: dict[str, Any] = {"xscale": ax.get_xscale(), "yscale": ax.get_yscale()}
-    limits = ax.get_xlim(), ax.get_ylim()
+    xlim = ax.get_xlim()
+    ylim = ax.get_ylim()
     ax.hexbin(x, y, gridsize=55, bins="log", mincnt=1, cmap=shades, linewidths=0.1, **scales)
     ax.plot([], [], "h", color=color, markersize=7, label=label)
     if fixed:
-        ax.set(xlim=limits[0], ylim=limits[1])
+        ax.set(xlim=xlim, ylim=ylim)
 
 
 def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:
     """From the least to the largest finite number, and a little more."""
-    every = np.concatenate([np.ravel(one) for one in values])
-    every = every[np.isfinite(every)]
-    low, high = float(every.min()), float(every.max())
-    wide = max(high - low, 0.5)
-    return low - margin * wide, high + margin * wide
+    numbers = np.concatenate([np.ravel(array) for array in values])
+    numbers = numbers[np.isfinite(numbers)]
+    low = float(numbers.min())
+    high = float(numbers.max())
+    width = max(high - low, 0.5)
+    return low - margin * width, high + margin * width
 
 
 def ability_edges(ability: Floats, low: float, high: float) -> Floats:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import Labels
 from spectral_irt.plots.base import Display, known_abilities, on_scale
 from spectral_irt.plots.labels import all_shown, as_is
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
+    from spectral_irt.calibration import Calibration
 
 ENDS = 5  # hardest and easiest items that are named where not all can be
 BETWEEN = "   "  # between two labels on one line
@@ -74,27 +75,29 @@ class WrightMap(Display):
     def of(cls, study: Analysis, *, thresholds: bool = True) -> WrightMap:
         calibration = study.calibration.own_items
         ability = known_abilities(study)
-        layout = calibration.layout
         items = on_scale(calibration)
-        of_items = layout.binary or not thresholds
-        if of_items:
+        if calibration.layout.binary or not thresholds:
+            what = "item"
             labels = calibration.labels[items]
             heights = calibration.difficulty[items]
-        else:  # "q7 (2)" is the second threshold of item q7
-            place = layout.of_items(items)
-            labels = calibration.labels[layout.item[place]].astype(object)
-            labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, place.tolist(), strict=True)]
-            heights = calibration.thresholds[place]
-        tables = {name: columns_of(study.facet, name) for name in study.facets}
-        known = {name: np.isfinite(table["severity"]) for name, table in tables.items()}
+        else:
+            what = "threshold"
+            slots = calibration.layout.of_items(items)
+            labels = threshold_labels(calibration, slots)
+            heights = calibration.thresholds[slots]
+        facets = {}
+        for name in study.facets:
+            table = columns_of(study.facet, name)
+            has_severity = np.isfinite(table["severity"])
+            facets[name] = (table[name][has_severity], table["severity"][has_severity])
         return cls.about(
             study,
             ability=ability,
             labels=labels,
             difficulty=heights,
             left_out=study.responses.n_persons - len(ability),
-            what="item" if of_items else "threshold",
-            facets={name: (table[name][known[name]], table["severity"][known[name]]) for name, table in tables.items()},
+            what=what,
+            facets=facets,
         )
 
     @property
@@ -117,20 +120,16 @@ class WrightMap(Display):
         edges = self.edges()
         limits = self.scale.measure(edges)
 
-        def members(labels: Labels, values: Floats) -> list[Labels]:
-            home = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-            order = np.argsort(-values, kind="stable")
-            return [labels[order][home[order] == k] for k in range(len(edges) - 1)][::-1]
-
-        items, *others = (members(*column) for column in self.beside.values())
-        texts = [np.array([listed(each) for each in found], dtype=object) for found in (items, *others)]
-        return {
+        items, *levels_of_facets = (_by_stretch(labels, values, edges) for labels, values in self.beside.values())
+        columns: Columns = {
             "low": limits[:-1][::-1],
             "high": limits[1:][::-1],
             "persons": np.histogram(np.clip(self.ability, edges[0], edges[-1]), edges)[0][::-1],
-            f"{self.what}s": np.array([len(each) for each in items]),
-            **dict(zip(("which", *self.facets), texts, strict=True)),
+            f"{self.what}s": np.array(list(map(len, items))),
         }
+        for name, members in zip(("which", *self.facets), (items, *levels_of_facets), strict=True):
+            columns[name] = np.array(list(map(listed, members)), dtype=object)
+        return columns
 
     @property
     def _height(self) -> float:
@@ -179,7 +178,8 @@ class WrightMap(Display):
 
     def draw(self, ax: Axes) -> None:
         table = self.columns()
-        low_end, high_end = table["low"], table["high"]
+        low_end = table["low"]
+        high_end = table["high"]
         height = np.abs(high_end - low_end)
         # The area of a bar is the number of persons in it: bars of a short test are of unequal height.
         density = table["persons"] / height
@@ -202,17 +202,24 @@ class WrightMap(Display):
         self._mean_and_sd(ax, self.ability, -1 - SIDE / 2, BLUE)
         if not self.facets:
             self._mean_and_sd(ax, self.difficulty, starts[-1] + SIDE / 2, RED)
-        kind = "severity" if self.facets else "difficulty" if self.what == "item" else self.what
-        others = list(map(plural, columns))
-        named = f"{', '.join(['People', *others[:-1]])} and {others[-1]} on one scale"
-        dress(ax, named, "", f"{self.words.trait}, {kind} ({unit(self.scale)})", grid="y")
-        left_out = f", {self.left_out:,} without a finite {self.words.trait} left out" if self.left_out else ""
-        ticks = [f"{count(len(self.ability), 'person')}{left_out}"]
-        ticks += [count(len(labels), name) for name, (labels, _) in columns.items()]
+        self._dress(ax)
+        people = count(len(self.ability), "person")
+        if self.left_out:
+            people += f", {self.left_out:,} without a finite {self.words.trait} left out"
+        ticks = [people, *(count(len(labels), name) for name, (labels, _) in columns.items())]
         middles = (starts[:-1] + starts[1:]) / 2
         ax.set_xticks([-0.5, *middles], ticks, color=INK)
         ax.tick_params(axis="x", length=0)
         note(ax, "M: mean; S, T: one and two standard deviations from it")
+
+    def _dress(self, ax: Axes) -> None:
+        """Title and axis, which name what stands on the map."""
+        *first, last = map(plural, self.beside)
+        title = f"{', '.join(['People', *first])} and {last} on one scale"
+        measure = {"item": "difficulty", "threshold": "threshold"}[self.what]
+        if self.facets:
+            measure = "severity"
+        dress(ax, title, "", f"{self.words.trait}, {measure} ({unit(self.scale)})", grid="y")
 
     def _lines(self, labels: Labels, values: Floats, rows: int, letters: int) -> LabelLines:
         """The labels by the line of text in which they stand, where so many lines of so many letters fit; only the
@@ -257,6 +264,22 @@ class WrightMap(Display):
             height = float(measures.mean()) + distance * spread
             if low <= height <= high and (spread > 0 or letter == "M"):
                 ax.text(x, height, letter, fontsize=SMALL, color=color, ha="center", va="center", weight="bold")
+
+
+def threshold_labels(calibration: Calibration, slots: Ints) -> Labels:
+    """Labels of thresholds: "q7 (2)" is the second of item q7."""
+    layout = calibration.layout
+    labels = calibration.labels[layout.item[slots]].astype(object)
+    labels[:] = [f"{label} ({layout.level[k]})" for label, k in zip(labels, slots.tolist(), strict=True)]
+    return labels
+
+
+def _by_stretch(labels: Labels, values: Floats, edges: Floats) -> list[Labels]:
+    """The labels in each stretch between two edges, from the top down, the highest value first."""
+    n_stretches = len(edges) - 1
+    stretch = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, n_stretches - 1)
+    order = np.argsort(-values, kind="stable")
+    return [labels[order][stretch[order] == k] for k in reversed(range(n_stretches))]
 
 
 class LabelLines(NamedTuple):

@@ -12,7 +12,7 @@ from spectral_irt.errors import Finding, OptionError
 from spectral_irt.inference.dimensions.findings import only_above
 from spectral_irt.inference.fit.checks import not_significant
 from spectral_irt.inference.results import EACH, MIN_PAIRED
-from spectral_irt.plots.all import COMPARED, compared
+from spectral_irt.plots.all import COMPARED, comparisons_of
 from spectral_irt.plots.fit import FitMap
 from spectral_irt.report.blocks import (
     ITEM_TEXT,
@@ -264,7 +264,7 @@ def differential(data: ReportData) -> Section:
     blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
     blocks += [Text(sentence) for sentence in left_out]
     blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
-    pairs = compared(data.study, data.parts)
+    pairs = comparisons_of(data.study, data.parts)
     for found, group in pairs[:COMPARED]:
         with suppress(OptionError):  # no item has a finite contrast
             blocks.append(_contrasts(data.study.plot.dif(found, group)))

@@ -160,3 +160,12 @@ def test_ratings_are_refused_in_a_sentence(name):
         getattr(study.plot, name)()
     with pytest.raises(OptionError, match="these are ratings"):
         study.plot.kidmap(study.responses.persons[0])
+
+
+def test_title_and_size_of_a_picture_are_as_asked(study):
+    ax = study.plot.fit().plot(title="Spring form", figsize=(4, 3))
+    assert ax.get_title(loc="left") == "Spring form"
+    assert ax.figure.get_size_inches().tolist() == [4, 3]
+    assert study.plot.fit().plot(title="").get_title(loc="left") == ""
+    with pytest.raises(OptionError, match="give either"):
+        study.plot.fit().plot(ax, figsize=(4, 3))
