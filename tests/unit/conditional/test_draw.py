@@ -145,3 +145,40 @@ def test_items_without_thresholds_are_refused():
     data = si.simulate.rasch(10, 4, seed=1)
     with pytest.raises(OptionError, match="no thresholds"):
         next(draws_given_score(data.responses, np.array([0.0, np.nan, 0, 0]), draws=range(2)))
+
+
+def splitmix(seed, cell):
+    """The uniform number of a cell in integers: two rounds of SplitMix64."""
+    mask = 2**64 - 1
+
+    def mixed(z):
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return z ^ (z >> 31)
+
+    golden = 0x9E3779B97F4A7C15
+    start = mixed(((seed + 1) * golden) & mask)
+    return (mixed((start + (cell + 1) * golden) & mask) >> 11) / 2**53
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_each_response_is_drawn_by_a_number_of_its_own(seed):
+    """The same seed, the same data, in any version: by enumeration from the last item to the first."""
+    rng = np.random.default_rng(seed)
+    x, thresholds = random_table(rng)
+    responses = si.Responses.from_wide(x, ordered=True)
+    n_persons, n_items = x.shape
+    table = all_draws(responses, np.concatenate(thresholds), 3, seed=seed, first=2)
+    for draw_number in range(3):
+        for person, row in enumerate(x):
+            seen = np.flatnonzero(~np.isnan(row))
+            left = row[seen].sum()
+            for last in range(len(seen), 0, -1):
+                item = seen[last - 1]
+                every, p = patterns_given(left, [thresholds[k] for k in seen[:last]])
+                u = splitmix(seed, ((draw_number + 2) * n_persons + person) * n_items + int(item))
+                top = len(thresholds[item])
+                above = [sum(b for a, b in zip(every, p, strict=True) if a[-1] >= c) for c in range(1, top + 1)]
+                category = sum(u < chance for chance in above)
+                assert table[draw_number, person, item] == category
+                left -= category

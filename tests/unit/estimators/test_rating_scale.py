@@ -31,6 +31,8 @@ def test_a_category_of_left_out_items_only_is_refused(estimator, table):
     odd = np.column_stack([np.minimum(table, 2), np.full(80, 3.0)])
     with pytest.raises(DesignError, match="category '3' was chosen only for items"):
         estimator().fit(odd)
+    with pytest.raises(DesignError, match="category '3' of group 'b' was chosen only for items"):
+        estimator(groups=["a"] * 3 + ["b"] * 4).fit(np.column_stack([table[:, :3], odd[:, 3:]]))
 
 
 def test_items_that_nobody_links_are_refused(table):

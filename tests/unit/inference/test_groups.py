@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from drawn import drawn
+from drawn import drawn, drawn_categories
 from spectral_irt.data.groupings import grouping_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups import cluster_errors
@@ -68,6 +68,42 @@ def test_rough_abilities_and_levels_by_hand():
         assert mean == pytest.approx(own.mean())
         expected = own.mean() + np.sqrt(1 + own.var() / 2.89) * np.log((right + 0.5) / (n - right + 0.5))
         assert theta == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_where_forms_follow_ability_halves_are_of_those_who_met_items_like_theirs(ordered):
+    """The regression of abilities on the mean difficulty of the items, its slope from 0 to 1, is taken off where it has
+    more than a tenth of the variance of abilities; nothing is taken off where forms are for everybody."""
+    rng = np.random.default_rng(5)
+    difficulty = np.repeat([-1.5, 0.0, 1.5], 6) + rng.normal(0, 0.4, 18)
+    form = rng.integers(0, 3, 240)
+    for targeted in (1.5, 0.0):
+        theta = targeted * (form - 1) + rng.normal(0, 1, 240)
+        thresholds = difficulty[:, None] + (np.array([-0.6, 0.6]) if ordered else np.zeros(1))
+        log_weights = np.cumsum(theta[:, None, None] - thresholds, axis=2)
+        x = drawn_categories(rng, np.concatenate([np.zeros((240, 18, 1)), log_weights], axis=2))
+        x[np.abs(np.arange(18) // 6 - form[:, None]) > 0] = np.nan
+        x[:, :2] = np.where(np.isnan(x[:, :2]), rng.integers(0, 2, (240, 2)), x[:, :2])  # all met two items
+        responses = si.Responses.from_wide(x, ordered=ordered)
+        if ordered:
+            ability = abilities(responses, thresholds.ravel()).ability
+            level = np.array([difficulty[~np.isnan(row)].mean() for row in x])
+        else:
+            ability, level = responses.gather(ability_and_level, difficulty)
+        top = np.nansum(np.where(np.isnan(x), np.nan, thresholds.shape[1]), axis=1)
+        told = (np.nansum(x, axis=1) > 0) & (np.nansum(x, axis=1) < top)
+        deviation = level[told] - level[told].mean()
+        slope = min(max(float(deviation @ ability[told] / (deviation @ deviation)), 0.0), 1.0)
+        explained = slope**2 * np.var(level[told])
+        assert (explained > 0.1 * np.var(ability[told])) == (targeted > 0)
+        if targeted:
+            ability = ability - slope * level
+        cut = np.median(ability[told])
+        upper = ability > cut + 1e-9
+        if np.sum(upper & told) < np.sum((ability < cut - 1e-9) & told):
+            upper = ability >= cut - 1e-9
+        found = divide(responses, "ability", difficulty=thresholds.ravel())
+        np.testing.assert_array_equal(found.group, upper.astype(int))
 
 
 def test_ability_depends_on_items_and_score_alone():

@@ -5,7 +5,10 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.inference.items.review import surely_low
+from spectral_irt.data.answer_key import KEY
+from spectral_irt.data.scoring import BLANK
+from spectral_irt.inference.items.distractors import Distractors
+from spectral_irt.inference.items.review import items_to_look_at, surely_low
 
 N = 120
 CLEAN = 12
@@ -82,3 +85,49 @@ def test_clean_data_are_hardly_ever_named():
     reasons = [reason for look in study._to_look_at() for reason in look.reasons]
     assert "key" not in reasons
     assert reasons.count("flat") + reasons.count("higher") <= 1
+
+
+def table_of_one(counts, suspect=(), above_key=()):
+    """An item with the key in the first row, so many people each; blanks in the last."""
+    n = len(counts)
+    code = np.array([KEY, *range(2, n), BLANK])
+    columns = {"item": np.full(n, "q"), "option": np.array(list("ABCDEFG"[:n])), "n": np.array(counts)}
+    rows = np.arange(n)
+    return Distractors(columns, np.isin(rows, suspect), np.isin(rows, above_key), code, ())
+
+
+@pytest.mark.parametrize(
+    ("counts", "correlation", "marks", "reasons", "option"),
+    [
+        ((60, 30, 10, 0), 0.4, {}, (), None),
+        ((40, 40, 20, 0), 0.4, {}, (), None),  # as many is not more
+        ((40, 41, 19, 0), 0.4, {}, ("more",), "B"),
+        ((40, 19, 41, 0), 0.4, {}, ("more",), "C"),
+        ((40, 20, 20, 20), 0.4, {}, (), None),  # blanks are no option
+        ((40, 41, 19, 0), 0.4, {"suspect": (2,)}, ("key",), "C"),
+        ((30, 41, 29, 0), 0.0, {"suspect": (1, 2)}, ("key",), "B"),  # of two the more frequent; nothing else is said
+        ((60, 10, 30, 0), 0.4, {"above_key": (1, 2)}, ("higher",), "C"),
+        ((40, 41, 19, 0), 0.4, {"above_key": (2,)}, ("more",), "B"),
+        ((60, 30, 10, 0), 0.0, {}, ("flat",), None),
+        ((60, 30, 10, 0), 0.1, {}, (), None),  # it may be .2
+        ((60, 30, 10, 0), np.nan, {}, (), None),
+        ((33, 33, 33, 0), 0.4, {}, ("hard",), None),  # at the level of guessing, with three options in use
+        ((34, 33, 33, 0), 0.4, {}, (), None),
+        ((20, 16, 16, 16, 16, 16, 0), 0.4, {}, ("hard",), None),
+        ((21, 16, 16, 16, 16, 15, 0), 0.4, {}, (), None),
+        ((95, 5, 0, 0), 0.0, {}, ("easy",), None),  # a flat correlation says nothing there
+        ((94, 6, 0, 0), 0.0, {}, ("flat",), None),
+        ((0, 50, 50, 0), 0.0, {}, ("more", "hard"), "B"),
+        ((100, 0, 0, 0), np.nan, {}, ("easy",), None),
+    ],
+)
+def test_reasons_to_look_at_a_question(counts, correlation, marks, reasons, option):
+    (look,) = items_to_look_at(table_of_one(counts, **marks), np.array([correlation])) or [None]
+    if look is None:
+        assert reasons == ()
+        return
+    assert look.reasons == reasons
+    assert look.option == option
+    assert (look.n, look.right, look.chose_key) == (sum(counts), counts[0], counts[0])
+    assert look.chose == (0 if option is None else counts["ABCDEFG".index(option)])
+    assert look.n_options == 1 + sum(n > 0 for n in counts[1:-1])
