@@ -147,11 +147,11 @@ class Anchored:
         included = responses.item_counts > 0
         if regularization == 0:
             included = self._items_tied_by_data(responses, included)
-        rest = responses
+        usable = responses
         if not included.all():
-            rest = responses.take_items(included)
+            usable = responses.take_items(included)
         findings = tuple(finding for finding in design.findings if finding.code != "disconnected")
-        items = EstimableItems(rest, included, design.status, findings, responses.thresholds)
+        items = EstimableItems(usable, included, design.status, findings, responses.thresholds)
         return FitPlan(design, plan, items, tied[items.included_thresholds], self)
 
     def _regularization(self, design: Design, tied: Mask, regularization: str | float) -> Regularization:
@@ -175,12 +175,12 @@ class Anchored:
         layout = responses.thresholds
         included = included.copy()
         while True:
-            rest = responses.take_items(included)
+            usable = responses.take_items(included)
             fixed = self.fixed[included[layout.item]]
-            tied = tied_to(rest, fixed) | fixed
+            tied = tied_to(usable, fixed) | fixed
             if tied.all():
                 return included
-            untied_items = np.unique(rest.thresholds.item[~tied])
+            untied_items = np.unique(usable.thresholds.item[~tied])
             included[np.flatnonzero(included)[untied_items]] = False
 
     def around(self, beta: Floats, included_thresholds: Mask, component: Ints) -> Floats:

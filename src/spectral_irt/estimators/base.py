@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 
 Tell = Callable[[str], None]
-FIXED, ADAPTIVE = DESIGNS = ("fixed", "adaptive")  # whether the answers decided what a person was asked next
+# Whether the answers decided what a person was asked next.
+FIXED = "fixed"
+ADAPTIVE = "adaptive"
+DESIGNS = (FIXED, ADAPTIVE)
 RAISE = "Raise `max_iter`."
 WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
@@ -58,13 +61,13 @@ LEVELS = {"note": logging.INFO, "warning": logging.WARNING, "error": logging.ERR
 def _of_calibration(path: str) -> Any:
     """An attribute of a fitted estimator that its calibration has; where that is None the method has no such thing."""
 
-    def found(estimator: RaschEstimator) -> Any:
+    def attribute(estimator: RaschEstimator) -> Any:
         value = attrgetter(path)(estimator._learned)
         if value is None:
             raise AttributeError(f"{type(estimator).__name__} has no {path.rpartition('.')[2]}_")
         return value
 
-    return property(found)
+    return property(attribute)
 
 
 OF_SOME_METHODS = ("loglik_", "regularization_", "se_method_", "solver_", "contraction_")
@@ -124,12 +127,12 @@ def with_missing(values: Floats, mask: Mask) -> Floats:
     return full
 
 
-def of_all_items(blocks: Floats, kept: Mask, layout: Thresholds) -> Floats:
-    """Blocks of the items kept, thresholds of one x thresholds of one, for all items: zero for the others."""
-    if kept.all():
+def of_all_items(blocks: Floats, included: Mask, layout: Thresholds) -> Floats:
+    """Blocks of the items included, thresholds of one x thresholds of one, for all items: zero for the others."""
+    if included.all():
         return blocks
     full = np.zeros((layout.n_items, layout.widest, layout.widest))
-    full[kept, : blocks.shape[1], : blocks.shape[1]] = blocks
+    full[included, : blocks.shape[1], : blocks.shape[1]] = blocks
     return full
 
 
@@ -145,52 +148,91 @@ def convergence(
     return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
 
 
-def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
+def out_of_order(responses: Responses, estimate: Estimate) -> tuple[Finding, ...]:
     """The finding that a threshold lies below the one before it, if any does; of ratings, by item. Where a prior moved
     thresholds, also what is so without it."""
-    layout, beta, se, labels = responses.thresholds, found.thresholds, found.se, responses.items
-    if found.facets is not None:
-        items = found.facets.items
-        layout, beta, se, labels = items.layout, items.thresholds, items.threshold_se, items.labels
+    disorder = _disorder(responses, estimate)
+    if not len(disorder.items) and not len(disorder.items_without_prior):
+        return ()
+    use = "look at whether people use the category as meant, or join it with a neighbor"
+    guessed = any(note.code == "ordered_categories" for note in responses.notes)
+    many = 3 * len(disorder.significant) > responses.n_items
+    if guessed and many and np.nanmin(responses.category_codes()) > 0:  # points have a 0
+        use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
+    return (
+        Finding(
+            "thresholds_out_of_order",
+            "warning" if len(disorder.significant) else "note",
+            _disorder_in_words(disorder),
+            f"A category between them is never the most likely answer. The model allows that; {use}.",
+            tuple(dict.fromkeys([*disorder.items.tolist(), *disorder.items_without_prior.tolist()])),
+        ),
+    )
+
+
+class Disorder(NamedTuple):
+    """Items with a threshold below the one before it; those where that is more than chance, and those where it is so
+    without the prior."""
+
+    items: Labels
+    significant: Labels
+    items_without_prior: Labels
+
+
+def _disorder(responses: Responses, estimate: Estimate) -> Disorder:
+    """Neighboring thresholds compared, with the standard error of their difference."""
+    layout = responses.thresholds
+    beta = estimate.thresholds
+    se = estimate.se
+    labels = responses.items
+    covariance = estimate.covariance
+    without_prior = estimate.without_prior
+    if estimate.facets is not None:
+        items = estimate.facets.items
+        layout = items.layout
+        beta = items.thresholds
+        se = items.threshold_se
+        labels = items.labels
+        covariance = None
+        without_prior = None
     upper = np.flatnonzero(layout.below)
     distance = beta[upper] - beta[upper - 1]
     disordered = distance < 0
-    without = disordered
-    if found.without_prior is not None and found.facets is None:
-        both_known = np.isfinite(found.without_prior[upper]) & np.isfinite(found.without_prior[upper - 1])
-        without = both_known & (found.without_prior[upper] < found.without_prior[upper - 1])
-    items_without = labels[np.unique(layout.item[upper[without]])]
-    if not disordered.any() and not without.any():
-        return ()
+    disordered_without_prior = disordered
+    if without_prior is not None:
+        both_known = np.isfinite(without_prior[upper]) & np.isfinite(without_prior[upper - 1])
+        disordered_without_prior = both_known & (without_prior[upper] < without_prior[upper - 1])
     variance = se[upper] ** 2 + se[upper - 1] ** 2
-    if found.covariance is not None and found.facets is None:
+    if covariance is not None:
         with np.errstate(invalid="ignore"):  # infinite where nothing links the item: then it may be chance
-            variance -= 2 * found.covariance[upper, upper - 1]
-    beyond = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
-    items = labels[np.unique(layout.item[upper[disordered]])]
-    sure = labels[np.unique(layout.item[upper[beyond]])]
-    sentence = _disorder_in_words(items, sure, items_without)
-    use = "look at whether people use the category as meant, or join it with a neighbor"
-    guessed = any(note.code == "ordered_categories" for note in responses.notes)
-    if guessed and 3 * len(sure) > responses.n_items and np.nanmin(responses.category_codes()) > 0:  # points have a 0
-        use = "so many are typical of multiple choice: if the numbers are options, say `key=`"
-    remedy = f"A category between them is never the most likely answer. The model allows that; {use}."
-    named = tuple(dict.fromkeys([*items.tolist(), *items_without.tolist()]))
-    return (Finding("thresholds_out_of_order", "warning" if len(sure) else "note", sentence, remedy, named),)
+            variance -= 2 * covariance[upper, upper - 1]
+    significant = distance < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
+
+    def items_of(pairs: Mask) -> Labels:
+        return labels[np.unique(layout.item[upper[pairs]])]
+
+    return Disorder(items_of(disordered), items_of(significant), items_of(disordered_without_prior))
 
 
-def _disorder_in_words(items: Labels, sure: Labels, without: Labels) -> str:
+def _disorder_in_words(disorder: Disorder) -> str:
     """Which items have disordered thresholds, which of them by more than chance, and which without the prior."""
+    items = disorder.items
+    without_prior = disorder.items_without_prior
     if not len(items):
-        few = "No item has a threshold below the one before it; without the prior on thresholds with few responses"
-        return f"{few}, {have_disorder(without)}."
-    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+        none = "No item has a threshold below the one before it; without the prior on thresholds with few responses"
+        return f"{none}, {have_disorder(without_prior)}."
+    chance = "; it may be chance"
+    if len(disorder.significant):
+        names = listed(disorder.significant)
+        chance = f"; in {len(disorder.significant):,} of them by more than chance ({names})"
     sentence = f"{have_disorder(items)}{chance}."
-    if items.tolist() != without.tolist():
-        nothing = "none has" if not len(without) else f"{len(without):,} {'has' if len(without) == 1 else 'have'}"
-        named = f": {listed(without)}" if len(without) else ""
-        sentence += f" Without the prior on thresholds with few responses {nothing}{named}."
-    return sentence
+    if items.tolist() == without_prior.tolist():
+        return sentence
+    sentence += " Without the prior on thresholds with few responses "
+    if not len(without_prior):
+        return f"{sentence}none has."
+    have = "has" if len(without_prior) == 1 else "have"
+    return f"{sentence}{len(without_prior):,} {have}: {listed(without_prior)}."
 
 
 def have_disorder(items: Labels) -> str:
@@ -221,6 +263,20 @@ def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
     )
 
 
+def _categories(responses: Responses) -> dict[str, Floats]:
+    """What a calibration records of categories: how often each was used, where there are several, and their codes,
+    unless they are 0 and 1."""
+    categories: dict[str, Floats] = {}
+    if not responses.thresholds.binary:
+        categories["category_n"] = responses.category_counts
+        categories["codes"] = responses.category_codes()
+    elif responses.codes is not None and np.nan_to_num(responses.codes[:, :2] - [0, 1]).any():  # such as 1 and 2
+        categories["codes"] = responses.codes[:, :2]
+    if responses.codes_high is not None:
+        categories["codes_high"] = responses.codes_high
+    return categories
+
+
 class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
@@ -236,14 +292,14 @@ class RaschEstimator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters and their values; the defaults are those of the class."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # a dataclass
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; the fitted results stay until the next `fit`."""
-        known = self.get_params()
-        unknown = listed(sorted(set(params) - set(known)))
+        names = self.get_params()
+        unknown = listed(sorted(set(params) - set(names)))
         if unknown:
-            raise OptionError(f"{type(self).__name__} has no parameter {unknown}; it has {', '.join(known)}.")
+            raise OptionError(f"{type(self).__name__} has no parameter {unknown}; it has {', '.join(names)}.")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -269,10 +325,11 @@ class RaschEstimator:
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
-        known, se = self.difficulty_[np.isfinite(self.difficulty_)], self.se_[np.isfinite(self.se_)]
+        difficulty = self.difficulty_[np.isfinite(self.difficulty_)]
+        se = self.se_[np.isfinite(self.se_)]
         median = f", median se {np.median(se):.3f}" if len(se) else ""
-        spread = f"{known.min():.2f} to {known.max():.2f}"
-        return f"<{call}: {len(known):,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
+        span = f"{difficulty.min():.2f} to {difficulty.max():.2f}"
+        return f"<{call}: {len(difficulty):,} items, difficulty {span}{median}, {self.n_iter_} iterations>"
 
     def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
         """Calibrate the items.
@@ -303,7 +360,6 @@ class RaschEstimator:
                 f"{type(self).__name__} knows items only, and these answers have facets "
                 f"({listed(responses.facets.names[1:])}); take a spectral estimator, with a fixed design."
             )
-        size = responses.thresholds.n_entries
         reserve_memory(responses, matrices_certain=self._surely_forms_matrices(responses, **design))
 
         def tell(text: str) -> None:
@@ -311,23 +367,33 @@ class RaschEstimator:
             if progress is not None:
                 progress(text)
 
-        with one_blas_thread() if size <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate(responses, tell, **design)
-        self._forget()
-        self.calibration_ = made = self._calibration(responses, found)
-        kept = found.covariance
-        small = kept is not None and (len(kept) <= KEEP_COVARIANCE or getattr(self, "se", None) == "dense")
-        self.covariance_ = fixed(kept) if kept is not None and small else None
-        for name, value in found.extra.items():
-            setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+        small_algebra = responses.thresholds.n_entries <= SMALL_ALGEBRA
+        with one_blas_thread() if small_algebra else nullcontext():
+            estimate = self._estimate(responses, tell, **design)
+        self._learn(responses, estimate)
         log.info(
             "%s: %d items from %d responses of %d people, %d iterations, %.2f s",
-            *(made.provenance.estimator, responses.n_items, responses.n_responses, responses.n_persons),
-            *(made.provenance.iterations, time.perf_counter() - start),
+            type(self).__name__,
+            responses.n_items,
+            responses.n_responses,
+            responses.n_persons,
+            estimate.n_iter,
+            time.perf_counter() - start,
         )
-        for finding in made.findings:
+        for finding in self.calibration_.findings:
             log.log(LEVELS[finding.severity], "%s: %s", finding.code, finding)
         return self
+
+    def _learn(self, responses: Responses, estimate: Estimate) -> None:
+        """What the fitted estimator has: the calibration, its covariance matrix, and what else ends in `_`."""
+        self._forget()
+        self.calibration_ = self._calibration(responses, estimate)
+        self.covariance_ = None
+        covariance = estimate.covariance
+        if covariance is not None and (len(covariance) <= KEEP_COVARIANCE or getattr(self, "se", None) == "dense"):
+            self.covariance_ = fixed(covariance)
+        for name, value in estimate.extra.items():
+            setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
 
     def _surely_forms_matrices(self, responses: Responses, **design: Any) -> bool:
         """Whether the fit holds matrices of thresholds by thresholds, where these are few enough, whatever the answers
@@ -357,12 +423,15 @@ class RaschEstimator:
                 continue
             if name == "regularization" and isinstance(value, str):
                 continue  # checked by the fit, which knows the words
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            whole = isinstance(usual, int)
-            if not number or (whole and value % 1 != 0) or (name == "random_state" and value < 0):
-                what = "a whole number" if whole else "'auto' or a number" if name == "regularization" else "a number"
-                more = ", zero or more" if name == "random_state" else ""
-                raise OptionError(f"`{name}` is {value!r}; it must be {what}{more}.")
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            must_be_whole = isinstance(usual, int)
+            if not is_number or (must_be_whole and value % 1 != 0) or (name == "random_state" and value < 0):
+                what = "a whole number" if must_be_whole else "a number"
+                if name == "regularization":
+                    what = "'auto' or a number"
+                elif name == "random_state":
+                    what += ", zero or more"
+                raise OptionError(f"`{name}` is {value!r}; it must be {what}.")
             if name == "tol" and not value > 0:
                 raise OptionError(f"`tol` is {value!r}; it must be above zero.")
             if name == "max_iter" and value < 1:
@@ -376,54 +445,61 @@ class RaschEstimator:
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         raise NotImplementedError
 
-    def _calibration(self, responses: Responses, found: Estimate) -> Calibration:
-        layout, information, item_se = responses.thresholds, found.information, found.item_se
+    def _calibration(self, responses: Responses, estimate: Estimate) -> Calibration:
+        layout = responses.thresholds
+        item_se = estimate.item_se
         if item_se is None:
-            item_se = found.se if layout.binary else np.sqrt(layout.mean(found.se**2) / layout.max_score)
+            item_se = estimate.se
+            if not layout.binary:
+                item_se = np.sqrt(layout.mean(estimate.se**2) / layout.max_score)
+        information = estimate.information
         if information is None:
             with np.errstate(divide="ignore"):
                 information = np.nan_to_num(1 / item_se**2, posinf=0.0)
-        small = found.covariance is not None and len(found.covariance) <= SMALL
-        several = dict[str, Any]()
-        findings = responses.notes + tuple(found.findings)
+        covariance = None
+        if estimate.covariance is not None and len(estimate.covariance) <= SMALL:
+            covariance = estimate.covariance
+        findings = responses.notes + tuple(estimate.findings)
         if not layout.binary:
-            findings += out_of_order(responses, found)
-            several = {"category_n": responses.category_counts, "codes": responses.category_codes()}
-        elif responses.codes is not None and np.nan_to_num(responses.codes[:, :2] - [0, 1]).any():  # such as 1 and 2
-            several = {"codes": responses.codes[:, :2]}
-        if responses.codes_high is not None:
-            several["codes_high"] = responses.codes_high
+            findings += out_of_order(responses, estimate)
         return Calibration(
             labels=responses.items,
             layout=layout,
-            thresholds=found.thresholds,
-            threshold_se=found.se,
+            thresholds=estimate.thresholds,
+            threshold_se=estimate.se,
             location_se=None if layout.binary else item_se,
-            status=found.status,
+            status=estimate.status,
             n=responses.item_counts,
             score=responses.item_scores,
             item_information=information,
-            threshold_covariance=found.covariance if small else None,
-            threshold_information=None if layout.binary else found.threshold_information,
-            threshold_score=found.threshold_score,
-            without_prior=found.without_prior,
+            threshold_covariance=covariance,
+            threshold_information=None if layout.binary else estimate.threshold_information,
+            threshold_score=estimate.threshold_score,
+            without_prior=estimate.without_prior,
             model=self.model,
             scale_of_item=self._scale_of_item(responses),
             likelihood=self.likelihood,
-            scale=found.scale,
-            prior=found.regularization,
+            scale=estimate.scale,
+            prior=estimate.regularization,
             findings=findings,
-            provenance=Provenance(
-                estimator=type(self).__name__,
-                settings={name: as_json(value) for name, value in self.get_params().items()},
-                iterations=found.n_iter,
-                version=__version__,
-                **{name: getattr(found, name) for name in ("residual", "loglik", "se_method", "solver", "contraction")},
-            ),
-            further=found.further,
+            provenance=self._provenance(estimate),
+            further=estimate.further,
             frame_kind=responses.frame_kind,
-            facets=found.facets,
-            **several,
+            facets=estimate.facets,
+            **_categories(responses),
+        )
+
+    def _provenance(self, estimate: Estimate) -> Provenance:
+        return Provenance(
+            estimator=type(self).__name__,
+            settings={name: as_json(value) for name, value in self.get_params().items()},
+            iterations=estimate.n_iter,
+            residual=estimate.residual,
+            loglik=estimate.loglik,
+            se_method=estimate.se_method,
+            solver=estimate.solver,
+            contraction=estimate.contraction,
+            version=__version__,
         )
 
     def _scale_of_item(self, responses: Responses) -> Ints | None:
@@ -483,9 +559,11 @@ class RaschEstimator:
         Of items that are right or wrong these are the difficulties; of others `location_covariance()` has those. Kept
         where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
         """
-        how, size = self._learned.provenance.se_method, self._learned.layout.n_entries
+        learned = self._learned
         if self.covariance_ is None:
-            why = f"{size:,} thresholds" if how is None else f"{size:,} thresholds; standard errors: {how}"
+            why = f"{learned.layout.n_entries:,} thresholds"
+            if learned.provenance.se_method is not None:
+                why += f"; standard errors: {learned.provenance.se_method}"
             use = "use se_ instead, or a spectral fit with `se='dense'`"
             raise OptionError(f"this fit kept no covariance matrix ({why}); {use}.")
         return self.covariance_
@@ -507,7 +585,10 @@ class RaschEstimator:
         from spectral_irt.analysis import Analysis
 
         calibration = self._learned
-        how: dict[str, Any] = {"ordered": True, "unused": "keep"} if self.several else {"threshold": self.threshold}
-        answers = as_responses(responses, **how)
-        answers = answers if self.threads is None else self._threaded(answers)
+        if self.several:
+            answers = as_responses(responses, ordered=True, unused="keep")
+        else:
+            answers = as_responses(responses, threshold=self.threshold)
+        if self.threads is not None:
+            answers = self._threaded(answers)
         return Analysis(calibration, answers, estimator=self, **options)

@@ -134,10 +134,12 @@ def make_estimator(name: str, parameters: dict[str, Any], model: str = "rasch") 
     models = {"rasch": METHODS, **ORDERED}
     check_option("model", model, models)
     check_option("estimator", name, models[model])
-    where, takes = models[model][name].where, models[model][name].takes.split()
-    if not parameters.keys() <= set(takes):
-        foreign = ", ".join(f"`{parameter}`" for parameter in parameters if parameter not in takes)
-        taken = ", ".join(f"`{parameter}`" for parameter in takes)
-        raise OptionError(f"the estimator {name!r} has no {foreign}; it takes {taken}.")
-    module, _, maker = where.partition(":")
+    method = models[model][name]
+    names = method.takes.split()
+    unknown = [parameter for parameter in parameters if parameter not in names]
+    if unknown:
+        foreign = ", ".join(f"`{parameter}`" for parameter in unknown)
+        usable = ", ".join(f"`{parameter}`" for parameter in names)
+        raise OptionError(f"the estimator {name!r} has no {foreign}; it takes {usable}.")
+    module, _, maker = method.where.partition(":")
     return attrgetter(maker)(import_module(f"spectral_irt.estimators.{module}"))(**parameters)

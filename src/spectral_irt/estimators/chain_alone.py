@@ -57,19 +57,19 @@ def chain_alone(design: Design, prior: ChainPrior, weighting: str, se: str, opti
     """Thresholds as the chain itself has them."""
     check_option("se", se, CHAIN_ERRORS)
     items, plan = _items_and_plan(design, prior)
-    rest = items.responses
-    layout = rest.thresholds
+    usable = items.responses
+    layout = usable.thresholds
     rough_information = design.information[items.included_thresholds]
     options.tell("solving the chain")
     rounds = Rounds(
-        rest, weighting, plan, rough_information, tol=options.tol, max_passes=options.max_passes, tell=options.tell
+        usable, weighting, plan, rough_information, tol=options.tol, max_passes=options.max_passes, tell=options.tell
     )
     solution = rounds.solve()
     plan = rounds.plan
     balance = rounds.balance()
     method = se
     if se == "auto":
-        method = chosen_method(rest, solution.contraction, multipliers=False)
+        method = chosen_method(usable, solution.contraction, multipliers=False)
     if method != "none":
         options.tell(f"standard errors ({method})")
     errors = _errors(rounds, balance, items, rough_information, method)
@@ -97,10 +97,10 @@ def _items_and_plan(design: Design, prior: ChainPrior) -> tuple[EstimableItems, 
 
         plan = Regularization("pairs", "as asked", nu=float(prior.nu), rule=prior.nu_rule)
         included = met_items(design, plan.rule)
-        rest = design.answers
+        usable = design.answers
         if not included.all():
-            rest = rest.take_items(included)
-        return EstimableItems(rest, included, design.status, design.findings, design.answers.thresholds), plan
+            usable = usable.take_items(included)
+        return EstimableItems(usable, included, design.status, design.findings, design.answers.thresholds), plan
     noun = "item" if design.answers.thresholds.binary else "threshold"
     plan = plan_prior(design, prior.regularization, noun, kind="virtual item", enough=ENOUGH_INFORMATION)
     return items_taking_part(design, plan), plan

@@ -116,12 +116,12 @@ class Conditional(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         items, design = self._estimable(responses)
-        rest = items.responses
+        usable = items.responses
         if design is not None:  # shared offsets do not tie items together that no person links
-            part, _ = linked_items(rest, mixed=True)
-            refuse_parts(rest, part[rest.thresholds.item])
+            part, _ = linked_items(usable, mixed=True)
+            refuse_parts(usable, part[usable.thresholds.item])
         return conditional_thresholds(
-            rest,
+            usable,
             None if design is None else design.matrix,
             se=self.se,
             tol=self.tol,

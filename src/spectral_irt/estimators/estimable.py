@@ -145,26 +145,26 @@ class EstimableItems:
 
 def estimable_items(responses: Responses) -> EstimableItems:
     """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
-    rest, included, left_out = estimable(responses)
+    usable, included, left_out = estimable(responses)
     design = examine(responses)
     about_persons = tuple(
         finding for finding in design.findings if finding.code in ("silent_persons", "many_more_items_than_persons")
     )
-    return EstimableItems(rest, included, design.status, left_out + about_persons, responses.thresholds)
+    return EstimableItems(usable, included, design.status, left_out + about_persons, responses.thresholds)
 
 
 def items_taking_part(design: Design, plan: Regularization) -> EstimableItems:
     """The items of a spectral fit: those with an answer; without a prior, those with a finite estimate."""
     responses = design.answers
     if plan.kind == "none" and not (design.connected and design.answered.all()):
-        rest, included, left_out = estimable(responses)
+        usable, included, left_out = estimable(responses)
         about_design = tuple(finding for finding in design.findings if finding.code not in SAID_OF_ITEMS_LEFT_OUT)
-        return EstimableItems(rest, included, design.status, about_design + left_out, responses.thresholds)
+        return EstimableItems(usable, included, design.status, about_design + left_out, responses.thresholds)
     included = responses.item_counts > 0
-    rest = responses
+    usable = responses
     if not included.all():
-        rest = responses.take_items(included)
-    return EstimableItems(rest, included, design.status, tuple(design.findings), responses.thresholds)
+        usable = responses.take_items(included)
+    return EstimableItems(usable, included, design.status, tuple(design.findings), responses.thresholds)
 
 
 def scalable(responses: Responses) -> Mask:
@@ -175,10 +175,10 @@ def scalable(responses: Responses) -> Mask:
     """
     included = responses.item_counts > 0
     while True:
-        rest = responses.take_items(included)
-        used = rest.entries.sum(_categories_used, rest.thresholds)
+        usable = responses.take_items(included)
+        used = usable.entries.sum(_categories_used, usable.thresholds)
         answers = used.sum(axis=1)
-        in_highest = np.take_along_axis(used, rest.thresholds.max_score[:, None], axis=1)[:, 0]
+        in_highest = np.take_along_axis(used, usable.thresholds.max_score[:, None], axis=1)[:, 0]
         extreme = (used[:, 0] == answers) | (in_highest == answers)
         if not extreme.any():
             return included
@@ -206,10 +206,10 @@ def scalable_items(responses: Responses, labels: NDArray[Any], group: Ints) -> E
     """
     design = examine(responses)
     included = scalable(responses)
-    rest = responses
+    usable = responses
     if not included.all():
-        rest = responses.take_items(included)
-    _refuse_unused_categories(rest, labels, group[included])
+        usable = responses.take_items(included)
+    _refuse_unused_categories(usable, labels, group[included])
     status = design.status.copy()
     status[~included & ~np.isin(status, ("no responses", "all right", "all wrong"))] = "no information"
     status[included & (status == "empty category")] = "ok"  # the other items tell where its thresholds lie
@@ -217,26 +217,26 @@ def scalable_items(responses: Responses, labels: NDArray[Any], group: Ints) -> E
     left_out = responses.items[~included & (responses.item_counts > 0)]
     if len(left_out):
         findings += (_left_out_of_the_scale(left_out),)
-    return EstimableItems(rest, included, status, findings, responses.thresholds)
+    return EstimableItems(usable, included, status, findings, responses.thresholds)
 
 
-def _refuse_unused_categories(rest: Responses, labels: NDArray[Any], group: Ints) -> None:
+def _refuse_unused_categories(usable: Responses, labels: NDArray[Any], group: Ints) -> None:
     """An error where a category of a rating scale was never chosen by a person who tells something."""
-    used = rest.entries.sum(_categories_used, rest.thresholds)
+    used = usable.entries.sum(_categories_used, usable.thresholds)
     for g, label in enumerate(labels):
         members = np.flatnonzero(group == g)
         if not len(members):
             continue
-        highest = rest.thresholds.max_score[members[0]]
+        highest = usable.thresholds.max_score[members[0]]
         empty = np.flatnonzero(used[members].sum(axis=0)[: highest + 1] == 0)
         if not len(empty):
             continue
         where = f" of group {label!r}" if len(labels) > 1 else ""
         codes: list[Any] = empty.tolist()
-        if rest.codes is not None:
-            codes = [f"{code:g}" for code in rest.codes[members[0]][empty]]
+        if usable.codes is not None:
+            codes = [f"{code:g}" for code in usable.codes[members[0]][empty]]
         raise DesignError(
-            f"{rest.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
+            f"{usable.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
             "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
             "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
         )
@@ -262,10 +262,10 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
     return np.where(parts > 0, np.inf, 0.0)
 
 
-def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
+def unlinked(usable: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
     sizes = np.bincount(parts)
-    outside = rest.items[parts > 0]
+    outside = usable.items[parts > 0]
     sentence = (
         f"The items fall into {len(sizes):,} groups that share no people (sizes {first_of(f'{n:,}' for n in sizes)}): "
         "nothing tells how their difficulties compare. Each group has a mean of zero of its own"
@@ -279,10 +279,10 @@ def unlinked(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))
 
 
-def slow_mixing(design: Design, rest: Responses, included: Mask, method: str | None) -> list[Finding]:
+def slow_mixing(design: Design, usable: Responses, included: Mask, method: str | None) -> list[Finding]:
     """The finding of weak links, for a chain that mixes slowly; ties hide them, so they are looked for in the data."""
     outside = design.component[included[design.answers.thresholds.item]] != 0
-    finding = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
+    finding = weak_links(usable.take_items(usable.thresholds.sum(outside) == 0))
     if not finding:
         return []
     if method == "one-pass":

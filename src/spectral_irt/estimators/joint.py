@@ -203,17 +203,17 @@ class JointRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         items = estimable_items(responses)
-        rest = items.responses
-        fit = joint_difficulty(rest, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        usable = items.responses
+        fit = joint_difficulty(usable, start=start_thresholds(usable), tol=self.tol, max_iter=self.max_iter)
         se = 1 / np.sqrt(fit.diagonal)
-        if rest.n_items <= DENSE_ITEMS:
-            se = np.sqrt(np.diag(centered_inverse(fit.parts.sum(dense_information, rest.n_items))))
+        if usable.n_items <= DENSE_ITEMS:
+            se = np.sqrt(np.diag(centered_inverse(fit.parts.sum(dense_information, usable.n_items))))
         factor = 1.0
         if self.correction:  # (n - 1) / n, averaged over people by their information
             total, lost = fit.parts.sum(_lost_information)
             factor = 1 - lost / total
         findings = convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.last_step, self.tol)
-        n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
+        n = usable.n_responses / max(int(np.sum(usable.counts > 0)), 1)
         if not self.correction and n < FEW_ANSWERS:
             sentence = (
                 f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between difficulties "
@@ -460,15 +460,15 @@ class VariationalRasch(RaschEstimator):
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
-        rest = responses if design.answered.all() else responses.take_items(design.answered)
-        fit = variational_fit(rest, tol=self.tol, max_iter=self.max_iter)
+        usable = responses if design.answered.all() else responses.take_items(design.answered)
+        fit = variational_fit(usable, tol=self.tol, max_iter=self.max_iter)
         center = fit.items.mean.mean()
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
         findings = [finding for finding in design.findings if finding.code != "silent_persons"]
         findings.append(INTERVALS)
         if fit.passes >= self.max_iter:
             findings += convergence("the variational fit", fit.passes, "passes", "a last step of", fit.change, self.tol)
-        items = EstimableItems(rest, design.answered, design.status, tuple(findings), responses.thresholds)
+        items = EstimableItems(usable, design.answered, design.status, tuple(findings), responses.thresholds)
         return items.estimate(
             fit.items.mean - center,
             Errors(np.sqrt(fit.items.var)),

@@ -320,16 +320,16 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
     """
     from scipy.special import chdtrc, ndtr
 
-    rest = estimable_items(responses).responses
+    usable = estimable_items(responses).responses
     names = list(properties)
-    design = design_of_properties(rest, {str(name): values for name, values in properties.items()})
+    design = design_of_properties(usable, {str(name): values for name, values in properties.items()})
     terms = design.terms[: len(names)]
     n_open = _refuse_inseparable(names, terms, design)
-    df = rest.thresholds.n_entries - 1 - (design.matrix.shape[1] - n_open)
+    df = usable.thresholds.n_entries - 1 - (design.matrix.shape[1] - n_open)
     if df < 0:
-        raise OptionError(f"there are too few items ({rest.n_items:,}) for {len(names):,} properties.")
-    result = design_fit(rest, design, regularization=0, se="information")
-    free = conditional_thresholds(rest, se="none")
+        raise OptionError(f"there are too few items ({usable.n_items:,}) for {len(names):,} properties.")
+    result = design_fit(usable, design, regularization=0, se="information")
+    free = conditional_thresholds(usable, se="none")
     beta = design.matrix @ result.eta
     n_effects = terms[-1].columns.stop
     effect = result.effect[:n_effects]
@@ -346,12 +346,12 @@ def explain_items(responses: Responses, properties: Mapping[str, Mapping[Any, An
         "z": z,
         "p": 2 * ndtr(-np.abs(z)),
     }
-    correlation = np.corrcoef([rest.thresholds.mean(beta), rest.thresholds.mean(free.thresholds)])
-    loglik = ExactLikelihood(rest).at(beta).loglik
+    correlation = np.corrcoef([usable.thresholds.mean(beta), usable.thresholds.mean(free.thresholds)])
+    loglik = ExactLikelihood(usable).at(beta).loglik
     chi2 = max(2 * (free.loglik - loglik), 0.0)
     return Explained(
         effects,
-        rest.n_items,
+        usable.n_items,
         loglik,
         free.loglik,
         df,

@@ -89,11 +89,11 @@ class Marginal(RaschEstimator):
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
         items, design_matrix = self._estimable(responses)
-        rest = items.responses
+        usable = items.responses
         a = None if design_matrix is None else design_matrix.matrix
         weight_of_person = None if weights is None else person_weights(responses, weights)
-        split, members, findings = people_by_group(rest, groups, weight_of_person)
-        start = start_thresholds(rest)
+        split, members, findings = people_by_group(usable, groups, weight_of_person)
+        start = start_thresholds(usable)
         fit = marginal_fit.marginal_difficulty(
             members, start=start, sigma=self.sigma, design=a, tol=self.tol, max_iter=self.max_iter
         )
@@ -104,18 +104,18 @@ class Marginal(RaschEstimator):
         populations = self._populations(fit, errors, split.names, members)
         if weight_of_person is not None:
             findings.append(weights_finding(weight_of_person))
-        findings += _fit_findings(fit, populations["sd"], self.sigma is None, rest, self.tol)
+        findings += _fit_findings(fit, populations["sd"], self.sigma is None, usable, self.tol)
         if groups is not None:
             findings += _population_findings(populations, self.sigma is None)
         if design == ADAPTIVE:
             findings.append(_adaptive_finding(groups is not None, fit.better))
-        n_free = rest.thresholds.n_entries if a is None else a.shape[1]
+        n_free = usable.thresholds.n_entries if a is None else a.shape[1]
         extra = _described(fit, populations, members, n_free + errors.n_of_populations)
         if weight_of_person is not None:
             extra["weighted"] = (responses.persons, weight_of_person)
         of_thresholds = Errors(np.sqrt(np.maximum(errors.variance, 0)))
         if errors.covariance is not None:
-            of_thresholds = Errors.of(rest.thresholds, errors.covariance)
+            of_thresholds = Errors.of(usable.thresholds, errors.covariance)
         return items.estimate(
             fit.difficulty, of_thresholds, fit.n_iter, fit.residual, findings=findings, loglik=fit.loglik, extra=extra
         )
@@ -289,8 +289,8 @@ def _used_items(responses: Responses) -> EstimableItems:
         sentence = f"{len(left_out):,} items {why} have no finite difficulty and are left out: {listed(left_out)}."
         remedy = f"Use {other} for an estimate from a prior, or drop the items."
         findings.append(Finding("items_left_out", "warning", sentence, remedy, tuple(left_out.tolist())))
-    rest = responses if included.all() else responses.take_items(included)
-    return EstimableItems(rest, included, design.status, tuple(findings), responses.thresholds)
+    usable = responses if included.all() else responses.take_items(included)
+    return EstimableItems(usable, included, design.status, tuple(findings), responses.thresholds)
 
 
 def _fit_findings(

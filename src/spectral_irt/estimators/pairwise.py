@@ -172,16 +172,16 @@ class PairwiseRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         weighting_named(self.weighting, COUNTED)
         items = estimable_items(responses)
-        rest = items.responses
-        counts = pair_counts(rest, weighting=self.weighting)
-        fit = pairwise_difficulty(counts, start=start_thresholds(rest), tol=self.tol, max_iter=self.max_iter)
+        usable = items.responses
+        counts = pair_counts(usable, weighting=self.weighting)
+        fit = pairwise_difficulty(counts, start=start_thresholds(usable), tol=self.tol, max_iter=self.max_iter)
         what = "the pairwise likelihood"
         findings = convergence(what, fit.n_iter, "iterations", "a last step of", fit.last_move, self.tol)
-        if rest.n_items > DENSE_ITEMS:
+        if usable.n_items > DENSE_ITEMS:
             sentence = f"With more than {DENSE_ITEMS:,} items standard errors use the diagonal of the information."
             remedy = "They are too small where groups of items are weakly linked."
             findings.append(Finding("approximate_se", "note", sentence, remedy))
-        errors = Errors(pairwise_errors(rest, counts, fit.difficulty, self.weighting))
+        errors = Errors(pairwise_errors(usable, counts, fit.difficulty, self.weighting))
         return items.estimate(fit.difficulty, errors, fit.n_iter, fit.last_move, loglik=fit.loglik, findings=findings)
 
 

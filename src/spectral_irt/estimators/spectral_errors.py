@@ -48,14 +48,14 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
     return "multiplier"
 
 
-def chosen_method(rest: Responses, contraction: float, *, multipliers: bool = True) -> str:
+def chosen_method(usable: Responses, contraction: float, *, multipliers: bool = True) -> str:
     """Which way "auto" takes for any number of thresholds; the chain alone has no multipliers."""
-    n_thresholds = rest.thresholds.n_entries
-    if multipliers and not rest.thresholds.binary:
+    n_thresholds = usable.thresholds.n_entries
+    if multipliers and not usable.thresholds.binary:
         if n_thresholds <= QUICK_ITEMS:
             return "dense"
         return "one-pass" if contraction < MIXING else "multiplier"
-    method = choose_method(n_thresholds, contraction, rest.pair_work)
+    method = choose_method(n_thresholds, contraction, usable.pair_work)
     if method == "multiplier" and not multipliers:
         return "dense" if n_thresholds <= DENSE_ITEMS else "one-pass"
     return method
@@ -89,12 +89,12 @@ def _without_matrices(solution: Solution, method: str, seed: int) -> Errors:
 def _from_matrices(solution: Solution, method: str, seed: int) -> Errors:
     """The dense sandwich; or the inverse of the information."""
     optimum = solution.optimum
-    rest = solution.plan.responses
+    usable = solution.plan.responses
     layout = optimum.point.layout
     anchored = solution.plan.anchored
     contraction = solution.chain.contraction
-    reserve_memory(rest, matrices_certain=True)  # the fit began without them where "auto" might have taken one pass
-    many_pairs = rest.n_persons * rest.n_items**2 > MANY_PAIRS
+    reserve_memory(usable, matrices_certain=True)  # the fit began without them where "auto" might have taken one pass
+    many_pairs = usable.n_persons * usable.n_items**2 > MANY_PAIRS
     single = contraction < SLUGGISH and many_pairs and anchored is None
     information = information_at(solution.likelihood, optimum.point.beta, single=single)
     matrices = Matrices.of(optimum, information.matrix, single=single)

@@ -113,26 +113,33 @@ def spectral_fit(
         return chain_alone(design, ChainPrior(regularization, nu, nu_rule), weighting, se, options)
 
     plan = fit_plan(design, regularization, anchored)
-    rest = plan.responses
+    return _newton_fit(plan, weight_of_person, assume_equal_means, se=se, seed=seed, options=options)
+
+
+def _newton_fit(
+    plan: FitPlan, weights: Floats | None, equal_means: bool, *, se: str, seed: int, options: ChainOptions
+) -> Estimate:
+    """The chain, and Newton's steps from there, with standard errors: steps 4 to 8."""
+    usable = plan.responses
     shared = None
-    if weight_of_person is None and se in ("auto", "dense", "information", "none"):
+    if weights is None and se in ("auto", "dense", "information", "none"):
         shared = plan.shared_sets()
     if shared is not None and se == "auto":
         se = "dense"
     chain = solve_chain(plan, shared, options)
-    prior, parts, regularized = make_prior(plan, chain)
-    likelihood = Likelihood(rest, chain.thresholds, weights=weight_of_person, shared=shared)
-    problem = Newton(likelihood, prior=prior, fixed=plan.fixed, parts=parts[rest.thresholds.item])
-    optimum = problem.solve(chain.thresholds, tell=tell)
+    prior, parts, regularization = make_prior(plan, chain)
+    likelihood = Likelihood(usable, chain.thresholds, weights=weights, shared=shared)
+    part = parts[usable.thresholds.item]
+    problem = Newton(likelihood, prior=prior, fixed=plan.fixed, parts=part)
+    optimum = problem.solve(chain.thresholds, tell=options.tell)
     without_prior = None
     if optimum.prior:
-        part = parts[rest.thresholds.item]
-        without_prior = thresholds_without_prior(optimum, likelihood, rest, plan.tied_within_parts, part)
+        without_prior = thresholds_without_prior(optimum, likelihood, usable, plan.tied_within_parts, part)
         has_no_link = (part > 0) & ~plan.tied_within_parts
-        regularized = describe_prior(regularized, optimum, rest, without_prior, has_no_link)
-    solution = Solution(plan, chain, likelihood, optimum, parts, regularized)
-    errors = errors_of(solution, se=se, seed=seed, tell=tell)
-    estimate = estimate_of(solution, errors, assume_equal_means)
+        regularization = describe_prior(regularization, optimum, usable, without_prior, has_no_link)
+    solution = Solution(plan, chain, likelihood, optimum, parts, regularization)
+    errors = errors_of(solution, se=se, seed=seed, tell=options.tell)
+    estimate = estimate_of(solution, errors, equal_means)
     if without_prior is None:
         return estimate
     moved_by_prior = with_missing(without_prior - optimum.beta, plan.included_thresholds)
@@ -261,14 +268,14 @@ def solve_chain(plan: FitPlan, shared: SharedSets | None, options: ChainOptions)
     With several thresholds it is weak, so that the start lies far out for thresholds far out: steps that lead inwards
     do not overshoot.
     """
-    rest = plan.responses
+    usable = plan.responses
     anchored = plan.anchored
     regularization = plan.regularization
     if anchored is not None and anchored.fixed[plan.included_thresholds].all():
         value = anchored.value[plan.included_thresholds]
         alpha = regularization.alpha
         return ChainStart(value, alpha, alpha, passes=0, solver="none", contraction=0.0)
-    binary = rest.thresholds.binary
+    binary = usable.thresholds.binary
     needs_tie = regularization.kind != "none" or (anchored is not None and not plan.design.connected)
     tie = regularization
     if needs_tie:
@@ -277,7 +284,7 @@ def solve_chain(plan: FitPlan, shared: SharedSets | None, options: ChainOptions)
         tie = replace(tie, alpha=WEAK_TIE, estimated=False)
     options.tell("solving the chain")
     rounds = Rounds(
-        rest,
+        usable,
         "ability" if binary and shared is None else PERSONS.name,
         tie,
         plan.information,
@@ -285,7 +292,7 @@ def solve_chain(plan: FitPlan, shared: SharedSets | None, options: ChainOptions)
         max_passes=options.max_passes,
         tell=options.tell,
         rough=True,
-        given=None if shared is None else ItemChain.by_persons(rest, shared),
+        given=None if shared is None else ItemChain.by_persons(usable, shared),
     )
     stationary = rounds.solve()
     beta = rounds.beta
@@ -293,7 +300,7 @@ def solve_chain(plan: FitPlan, shared: SharedSets | None, options: ChainOptions)
     precision = chain_precision
     if binary and tie.estimated:
         beta, precision_of_steps = _let_out(plan, rounds)
-        if rest.n_responses > QUICK_ANSWERS:
+        if usable.n_responses > QUICK_ANSWERS:
             precision = precision_of_steps  # each precision that is tried costs passes over the responses
     if anchored is not None:
         beta = anchored.around(beta, plan.included_thresholds, plan.design.component)
@@ -333,15 +340,15 @@ class PlannedPrior(NamedTuple):
 
 def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
     """The prior on locations and offsets, as far as it counts."""
-    rest = plan.responses
-    layout = rest.thresholds
+    usable = plan.responses
+    layout = usable.thresholds
     regularization = plan.regularization
     parts = plan.parts
     if regularization.kind == "none":
         return PlannedPrior(None, parts, regularization)
     fixed = np.zeros(layout.n_entries, dtype=bool) if plan.fixed is None else plan.fixed
     tied = plan.tied_within_parts
-    location_fade = np.ones(rest.n_items)
+    location_fade = np.ones(usable.n_items)
     offset_fade = np.zeros(0) if layout.binary else np.ones(layout.n_entries)
     if regularization.estimated and layout.binary:
         location_fade = fading(plan.information, tied, chain.chain_precision)
@@ -350,7 +357,7 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
     held = layout.sum((~fixed).astype(float)) == 0
     location_prior = None
     if location_fade[~held].any():
-        location_prior = LocationPrior(Neighbors(rest), chain.precision, location_fade)
+        location_prior = LocationPrior(Neighbors(usable), chain.precision, location_fade)
     if location_prior is None and not offset_fade[~fixed[: len(offset_fade)]].any():
         noun = "item" if layout.binary else "threshold"
         return PlannedPrior(None, parts, enough_is_known(plan.information, noun, several_parts=bool(parts.any())))
@@ -360,7 +367,7 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
 
 
 def thresholds_without_prior(
-    optimum: PenalizedPoint, likelihood: Likelihood, rest: Responses, tied: Mask, part: Ints
+    optimum: PenalizedPoint, likelihood: Likelihood, usable: Responses, tied: Mask, part: Ints
 ) -> Floats:
     """Conditional maximum likelihood itself, of the thresholds that have it; NaN for the others.
 
@@ -372,7 +379,7 @@ def thresholds_without_prior(
     has_estimate = tied & (optimum.point.information > NO_INFORMATION)
     anchored = np.zeros(len(beta), dtype=bool) if optimum.fixed is None else optimum.fixed
     held = ~has_estimate | anchored
-    if rest.n_items <= FEW_ITEMS and rest.n_responses <= FEW_RESPONSES:
+    if usable.n_items <= FEW_ITEMS and usable.n_responses <= FEW_RESPONSES:
         # Those held are a part of their own, so that their values do not give the level of the others.
         parts = np.where(has_estimate | anchored, part, part.max() + 1)
         problem = Newton(likelihood, fixed=held if held.any() else None, parts=parts)
@@ -383,8 +390,8 @@ def thresholds_without_prior(
         is_free = (n_own > 0) & (np.bincount(part, anchored) == 0)
         without_prior = without_prior + np.divide(moved, n_own, out=np.zeros(len(n_own)), where=is_free)[part]
     else:
-        layout = rest.thresholds
-        answers = np.nan_to_num(rest.category_counts)
+        layout = usable.thresholds
+        answers = np.nan_to_num(usable.category_counts)
         n_below = answers[layout.item, layout.level - 1]
         n_above = answers[layout.item, layout.level]
         step = replace(optimum, prior=None).roughly(optimum.prior @ beta)
@@ -393,7 +400,7 @@ def thresholds_without_prior(
 
 
 def describe_prior(
-    plan: Regularization, optimum: PenalizedPoint, rest: Responses, without_prior: Floats, has_no_link: Mask
+    plan: Regularization, optimum: PenalizedPoint, usable: Responses, without_prior: Floats, has_no_link: Mask
 ) -> Regularization:
     """The plan with what the prior did; `without_prior` are the thresholds without it."""
     prior = optimum.prior
@@ -402,7 +409,7 @@ def describe_prior(
     if optimum.fixed is not None:
         acts &= ~optimum.fixed
     shift = optimum.beta - without_prior
-    return with_effect(plan, prior, rest.items, acts, np.isfinite(without_prior), shift, has_no_link)
+    return with_effect(plan, prior, usable.items, acts, np.isfinite(without_prior), shift, has_no_link)
 
 
 @dataclass(frozen=True, eq=False)
