@@ -211,7 +211,7 @@ def _of_file(path: Path) -> Anchors:
     se = np.array([value.se for value in in_order], dtype=float)
     errors = None
     if np.nansum(se) > 0:
-        errors = known_errors(thresholds, se, None)[0]
+        errors = known_errors(thresholds, se, None).errors
     return _checked(
         Anchors(
             items=label_array(list(values)),

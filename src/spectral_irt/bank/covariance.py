@@ -191,7 +191,7 @@ def _errors_of_linked(bank: Bank) -> JointErrors:
     variance[informed] = 1 / precision[informed]
     unlinked = JointErrors.centered(variance)
     of_link = (_finite_se(calibration) ** 2 - unlinked.variance) / 2
-    return JointErrors(unlinked.own, unlinked.common + of_link)
+    return JointErrors(unlinked.diagonal, unlinked.common + of_link)
 
 
 def _under_model(bank: Bank, information: Floats) -> Floats | None:

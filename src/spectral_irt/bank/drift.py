@@ -327,7 +327,7 @@ def _spread_by_matrix(bank: Bank, tested: Mask, point: Point) -> Floats:
     rows = point.dense()
     if not point.layout.binary:
         rows = np.add.reduceat(rows, point.layout.first, axis=0)
-    spread = rows**2 @ errors.own
+    spread = rows**2 @ errors.diagonal
     if errors.matrix is not None:
         spread += np.einsum("ij,ij->i", rows @ errors.matrix, rows)
     return spread

@@ -263,7 +263,7 @@ class Link:
         calibration = bank.calibration
         mean = calibration.layout.mean
         errors = errors_of_bank(bank).errors
-        n_thresholds = len(errors.own)
+        n_thresholds = len(errors.diagonal)
         place = positions(self.item, threshold_labels(calibration))
         # The variance of the shift, and its covariance with each threshold of b.
         of_shift = np.full(n_thresholds, self.shift_se**2 - self.choice)

@@ -51,18 +51,22 @@ def say(out: Console, *what: RenderableType) -> None:
 
 def show_source(out: Console, responses: Responses) -> None:
     """What was read, on a line."""
-    if not responses.thresholds.binary:
-        what = f"responses in up to {responses.thresholds.widest + 1} categories"
-    else:
-        what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
     people, items = responses.words
-    counts = [f"{responses.n_persons:,} {people}", f"{responses.n_items:,} {items}"]
-    if responses.facets is not None:
-        named = zip(responses.facets.names[1:], responses.facets.levels[1:], strict=True)
-        more = [printable(count(len(levels), name)) for name, levels in named]
-        counts[1:] = [f"{len(responses.facets.items):,} {items}", *more]
+    counts = [f"{responses.n_persons:,} {people}"]
+    if responses.facets is None:
+        counts.append(f"{responses.n_items:,} {items}")
+    else:
+        facets = responses.facets
+        counts.append(f"{len(facets.items):,} {items}")
+        for name, levels in zip(facets.names[1:], facets.levels[1:], strict=True):
+            counts.append(printable(count(len(levels), name)))
+    if responses.thresholds.binary:
+        share = responses.item_scores.sum() / max(responses.n_responses, 1)
+        counts.append(f"{responses.n_responses:,} responses, {100 * share:.1f}% right")
+    else:
+        counts.append(f"{responses.n_responses:,} responses in up to {responses.thresholds.widest + 1} categories")
     head = Text(printable(responses.source), style="bold")
-    head.append(f"  {', '.join([*counts, f'{responses.n_responses:,} {what}'])}", style="not bold")
+    head.append(f"  {', '.join(counts)}", style="not bold")
     say(out, head)
     say(out)
 
@@ -84,8 +88,9 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> None:
     grid.add_column(overflow="fold")  # or the last sign beside a wide character is cut
     for finding in findings:
         text = Text(printable(for_shell(finding.sentence)))
-        if for_shell(finding.remedy):
-            text.append(" " + printable(for_shell(finding.remedy)), style="dim")
+        remedy = for_shell(finding.remedy)
+        if remedy:
+            text.append(" " + printable(remedy), style="dim")
         grid.add_row(Text(finding.severity, style=COLORS[finding.severity]), text)
     if grid.row_count:
         say(out, grid)

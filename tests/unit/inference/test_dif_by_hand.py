@@ -239,7 +239,7 @@ def test_precision_is_the_trace_on_contrasts(part, shared, monkeypatch):
     root = np.random.default_rng(1).normal(size=(6, 8))
     errors = JointErrors(np.full(6, 0.3), np.linspace(-0.1, 0.2, 6), root @ root.T)
     if not shared:
-        monkeypatch.setattr(joint_errors.JointErrors, "_shared", None)
+        monkeypatch.setattr(joint_errors.JointErrors, "_precision_of_all", None)
     chosen = np.ones(6, dtype=bool) if part is None else part
     inverse = np.linalg.inv(errors.full()[np.ix_(chosen, chosen)])
     ones = np.ones(chosen.sum())
