@@ -216,7 +216,7 @@ def test_the_choice_of_items_is_in_the_error_of_the_center(off, by):
     centers, plain, told = [], [], []
     for seed in range(60):
         errors = JointErrors.independent(0.16 * np.exp(0.2 * rng.normal(size=15)))
-        difference = np.sqrt(errors.own) * rng.normal(size=15) + by * (np.arange(15) < off)
+        difference = np.sqrt(errors.diagonal) * rng.normal(size=15) + by * (np.arange(15) < off)
         found = robust_center(difference, errors)
         centers.append(found.center)
         plain.append(errors.of(found.agrees / found.agrees.sum()))

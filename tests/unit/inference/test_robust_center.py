@@ -9,8 +9,8 @@ from spectral_irt.joint_errors import JointErrors, errors_of_thresholds, known_e
 
 
 def dense(errors):
-    k = len(errors.own)
-    plain = np.diag(errors.own) + errors.common[:, None] + errors.common
+    k = len(errors.diagonal)
+    plain = np.diag(errors.diagonal) + errors.common[:, None] + errors.common
     return plain if errors.matrix is None else plain + errors.matrix.reshape(k, k)
 
 
@@ -30,7 +30,7 @@ def test_centering_by_hand():
     off = np.eye(4) - 0.25
     np.testing.assert_allclose(dense(JointErrors.centered(v)), off @ np.diag(v) @ off, atol=1e-12)
     again = JointErrors.after_centering(np.sqrt(np.diag(off @ np.diag(v) @ off)))
-    np.testing.assert_allclose(again.own, v)
+    np.testing.assert_allclose(again.diagonal, v)
 
 
 def test_all_that_is_asked_of_them_equals_the_matrix(kinds):
