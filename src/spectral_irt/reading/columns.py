@@ -159,10 +159,22 @@ def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) 
     named_long = options.item is not None or options.response is not None
     if options.format == "wide" and options.orient != "items" and named_long:
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
+    if options.facets and options.format != "wide" and not found["response"]:
+        found["response"] = _only_column_left(table, found, ignored)
     if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options, found))):
         return _long(table, options, found, given.get("order_by"))
     label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
     return _wide(table, options, label, ignored, every_row)
+
+
+def _only_column_left(table: Table, found: Candidates, ignored: set[int]) -> list[int]:
+    """Of ratings the column that holds them, by exclusion: beside persons, items in words and what was named otherwise
+    one column is left, and it holds a few codes."""
+    if len(found["person"]) != 1 or len(found["item"]) != 1 or are_answers(table.head(found["item"][0])):
+        return []
+    known = {*found["person"], *found["item"], *ignored}
+    left = [k for k in range(len(table.columns)) if k not in known]
+    return left if len(left) == 1 and _few_codes(table, left[0]) else []
 
 
 def _positions_to_ignore(table: Table, part: Any) -> set[int]:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from reading import complaint
 from spectral_irt import SpectralPartialCredit, SpectralRatingScale
 from spectral_irt.data.facets import TAKEN_NAMES
 from spectral_irt.errors import OptionError, ResponseValueError
@@ -255,3 +256,13 @@ def test_a_table_of_essays_with_criteria_is_read_as_it_is(tmp_path):
     assert notes["attribute_columns"].items == ("Date",)
     with pytest.raises(ResponseValueError, match="'Rater' says who rated, say `facet='Rater'`"):
         si.read(path)
+
+
+def test_the_only_column_left_holds_the_ratings(tmp_path):
+    rows = [f"e{e},{item},r{r},{(e + r) % 4},m" for e in range(8) for r in range(2) for item in ("style", "org")]
+    path = tmp_path / "long.csv"
+    path.write_text("student,item,rater,x,sex\n" + "\n".join(rows) + "\n")
+    responses = si.read(path, facets=["rater"], people=["sex"])
+    assert responses.facets.items.tolist() == ["org", "style"]
+    assert responses.n_responses == len(rows)
+    assert "holds the responses" in complaint(path, facets=["rater"])  # x or sex?
