@@ -8,7 +8,7 @@ from ratings import given_totals, ratings, simulated
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.facets import level_verdict
 from spectral_irt.inference.fit.halo import halo_of_facet
-from spectral_irt.inference.fit.level_fit import FUNCTIONS, level_fit, level_sums
+from spectral_irt.inference.fit.level_fit import FUNCTIONS, level_fit, level_sums, variance_of_sums
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.scores.reliability import marginal_reliability
 from spectral_irt.persons.abilities import abilities, with_severities
@@ -89,6 +89,31 @@ def test_of_many_parameters_each_level_has_its_own_severity_taken_off(monkeypatc
     np.testing.assert_allclose(own["infit_conditional_z"], exact["infit_conditional_z"], atol=0.35)
     own_z, exact_z = ((one["discrimination"] - 1) / one["discrimination_se"] for one in (own, exact))
     np.testing.assert_allclose(own_z, exact_z, atol=0.35)
+    # Three ratings of a person by one rater, twelve in all: as if independent, se would be a tenth smaller.
+    np.testing.assert_allclose(own["discrimination_se"], exact["discrimination_se"], rtol=0.05)
+
+
+def test_sums_of_a_persons_ratings_vary_less_than_independent_ones():
+    """Given the total, by enumeration: a few percent too small where thresholds are wide, and far from independent."""
+    responses, *_ = simulated([[0, 1], [1, 2], [0, 1, 2]] * 12, 3, 3, seed=3)
+    calibration = si.SpectralPartialCredit().fit(responses).calibration_
+    code = calibration.facets.facets.column("rater")[1]
+    exact, found, independent = [], [], []
+    for rated, _, p, patterns in given_totals(calibration, responses):
+        if len(patterns) == 1:
+            continue
+        level = code[rated]
+        mean = p @ patterns
+        v = p @ (patterns - mean) ** 2
+        of_sum = variance_of_sums(np.zeros(len(rated), dtype=int), level, v)
+        for rater in np.unique(level):
+            total = patterns[:, level == rater].sum(axis=1)
+            exact.append(p @ total**2 - (p @ total) ** 2)
+            found.append(of_sum[level == rater].sum())
+            independent.append(v[level == rater].sum())
+    np.testing.assert_allclose(found, exact, rtol=0.12)
+    assert sum(found) == pytest.approx(sum(exact), rel=0.05)
+    assert sum(independent) > 1.4 * sum(exact)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.25])

@@ -16,8 +16,12 @@ ratings are independent, with the complex probabilities q_ic = p_ic z^c / g_i(z)
 
 and a sum over pairs is the product of two sums at every point, less the products of each rating with itself.
 
-Where parameters or ratings are too many for that, each level has its severity taken off alone, and pairs of ratings of
-one person count as independent.
+Where parameters or ratings are too many for that, each level has its severity taken off alone. Of the sum S of a
+person's ratings by one level, on which the slope rests, the variance given the total is taken from
+
+    Cov(X_i, X_j | total) = w_i [i = j] - w_i w_j / W,    W = sum w,
+
+with w such that the variances of single ratings are right; in (x - E)^2 ratings of one person count as independent.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ INFIT, OUTFIT, SLOPE = 0, 1, 2  # rows of arrays with one for each function of a
 FUNCTIONS = 3
 POINT_CELLS = 200_000  # numbers at a time at the points of the circle: 3 MB, and thirty times that in sparse matrices
 PAIR_WORK = 400_000  # thresholds met, over all patterns of people: up to here pairs take a few seconds
+WEIGHT_STEPS = 8  # to the weights of which ratings given the total have their variances
+LEAST_REST = 0.1  # of a person's weight, what a rating leaves to the others: fewer than that have no steady weights
 ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off: less is rounding
 
 
@@ -108,14 +114,15 @@ def level_sums(
     ability = np.where(np.isfinite(ability), ability, 0.0)
     kernel_arguments = (given, level, n_levels)
     rows, counts = responses.entries.sum(_observed_sums, *kernel_arguments, persons=(given.pattern, ability))
-    n, square_over_v, square, v, slope, off, inner, outer, slope_inner, third, third_over_v, slope_third = rows
+    n, square_over_v, square, v, slope, off, inner, outer, slope_inner, third, third_over_v, slope_third, sum_v = rows
     observed = np.array([square - v, square_over_v - n, slope])
     adaptation = _adaptation(responses, given.beta, ability, level, n_levels, design)
     if adaptation is None:
         variance = np.array([inner, outer, slope_inner])
         cross = np.array([third, third_over_v, slope_third])
+        severity_information = np.array([v, v, sum_v])
         with np.errstate(divide="ignore", invalid="ignore"):
-            taken = np.where(v > 0, cross / v, 0.0)
+            taken = np.where(severity_information > 0, cross / severity_information, 0.0)
         value = observed - taken * off
         left = variance - taken * cross
     else:
@@ -141,6 +148,10 @@ def _observed_sums(
     v = np.maximum(variance, LEAST)
     off = x - mean
     square = off**2
+    own = level[item]
+    inside = own >= 0
+    # Sums of a person's ratings by one level: their variance, in the place of the first of these ratings.
+    of_sum = variance_of_sums(person, own, v)
     values = (
         np.ones(len(x)),
         square / v,
@@ -150,15 +161,37 @@ def _observed_sums(
         off,
         fourth - v**2,
         fourth / v**2 - 1,
-        theta**2 * v,
+        theta**2 * of_sum,
         third,
         third / v,
-        theta * v,
+        theta * of_sum,
+        of_sum,
     )
-    own = level[item]
-    inside = own >= 0
     sums = [np.bincount(own[inside], weights=value[inside], minlength=n_levels) for value in values]
     return np.array(sums), answers.counts(given.layout)
+
+
+def variance_of_sums(person: Ints, level: Ints, variance: Floats) -> Floats:
+    """The variance given the total of the sum of each person's ratings by one level, from those of single ratings; at
+    the first of these ratings, 0 at the others.
+
+    Of two ratings by each of two raters, all of the variance 3 / 4, w is 1, and that of a sum 2 - 2^2 / 4 = 1.
+
+    >>> variance_of_sums(np.zeros(4, dtype=int), np.array([0, 0, 1, 1]), np.full(4, 0.75)).round(6).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+    w = variance
+    for _ in range(WEIGHT_STEPS):
+        share = w / np.bincount(person, w)[person]
+        w = variance / np.maximum(1 - share, LEAST_REST)
+    _, first, cell = np.unique(
+        person.astype(np.int64) * (level.max(initial=0) + 2) + level + 1, return_index=True, return_inverse=True
+    )
+    w_of_sum = np.bincount(cell.ravel(), w)
+    w_of_person = np.bincount(person, w)[person[first]]
+    of_sum = np.zeros(len(variance))
+    of_sum[first] = w_of_sum * (1 - w_of_sum / w_of_person)
+    return of_sum
 
 
 def _adaptation(
