@@ -371,6 +371,17 @@ class Calibration:
         """The items that findings of this code name, in their order."""
         return [label for finding in self.findings if finding.code == code for label in finding.items]
 
+    def mean_in_codes(self, mean_score: Floats) -> Floats:
+        """The mean answer to each item in the codes of the data, of one counted from 0: 1.6 is 2.6 where the codes are
+        1 to 5. As it is where codes are not known, or rise by other steps than one."""
+        if self.codes is None or self.codes_high is not None:
+            return mean_score
+        categories = np.arange(self.codes.shape[1])
+        by_one = self.codes == self.codes[:, :1] + categories
+        if not np.all(by_one | (categories > self.layout.max_score[:, None])):
+            return mean_score
+        return np.asarray(mean_score + self.codes[:, 0])
+
     def item_columns(self) -> Columns:
         difficulty, se = self.difficulty, self.se
         mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)

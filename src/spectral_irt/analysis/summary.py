@@ -93,6 +93,8 @@ def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
     """The items, and the levels of every facet from the most severe down."""
     made, rated = study.calibration.own_items, study.calibration.facets is not None
     columns = study._rated_items() if rated else made.item_columns()
+    if not rated and "mean_score" in columns:  # as the questionnaire counts
+        columns = columns | {"mean_score": made.mean_in_codes(columns["mean_score"])}
     if rated:  # beside the averages of raters, which are in the codes of the data as well
         columns = columns | {"mean_score": columns["observed_average"]}
     fit = given_totals(columns) if rated else study.checks(parts).columns if parts.fit else None

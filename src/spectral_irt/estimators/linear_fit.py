@@ -640,14 +640,16 @@ class DesignResult:
         ]
         if not corrected:
             return []
-        sentence = f"The bias of first order was taken off, of errors as well: {first_of(corrected)}."
+        sentence = f"Small-sample bias was corrected, in standard errors as well: {first_of(corrected)}."
         if self.design.facets.facet_names:
             remedy = (
-                "Maximum likelihood draws values apart where each of them has few ratings, and a prior on some of them "
+                "With few ratings each, maximum likelihood estimates lie too far apart, and a prior on some of them "
                 "draws the others together. `regularization=0` leaves out prior and correction."
             )
         else:
-            remedy = "Maximum likelihood draws values apart in small samples; `ConditionalRatingScale` is without."
+            remedy = (
+                "Maximum likelihood estimates lie too far apart in small samples; `ConditionalRatingScale` is without."
+            )
         return [Finding("bias_correction", "note", sentence, remedy)]
 
     def regularization(self) -> Regularization | None:

@@ -99,7 +99,11 @@ def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
             f"{100 * n_checks * level:g}% of data sets that fit the model."
         )
     if beside:
-        said += " The last row is about the population, not the items, and is not counted among them."
+        said += (
+            " The last row is about the population, not the items, and is not counted among them: whether people are "
+            "of one population, with normal abilities, and their answers did not choose the items. It looks in a few "
+            "directions only, as many as its degrees of freedom."
+        )
     return f"{said} In large data small departures are found too: look at how large they are."
 
 
@@ -277,6 +281,8 @@ def differential(data: ReportData) -> Section:
                 f"Contrasts of {what} between groups in logits, the largest first; positive = harder for the group"
             )
             filters = ("class", "grouping", "group")
+            if "mh_delta" in data.tables[name]:
+                caption += "; of MH delta, on the scale of the classes, negative = harder for the group"
             contrasts = data.with_texts(largest_first(data.tables[name]))
             table = DataTable(name, caption, columns, contrasts, filters=filters, noun="comparisons")
             tables += cut_short(table, f"{name}.csv")

@@ -143,6 +143,8 @@ def item_table(data: ReportData) -> Section:
     values: Columns = dict(data.tables["items"])
     for name in ("item_fit", "item_analysis"):
         values |= {key: column for key, column in data.tables.get(name, {}).items() if key not in values}
+    if "mean_score" in values and not data.study.facets:
+        values["mean_score"] = data.items.mean_in_codes(values["mean_score"])
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
     marks = dif_marks(data)
@@ -320,6 +322,8 @@ def curves(data: ReportData) -> Section:
         curve_sheet: f"Line: the {what} that the model expects by {trait}. Marks: what was observed in groups of "
         f"people by {trait}, with 95% intervals; under the model they lie on the line but for chance."
     }
+    if not data.binary and data.items.has_codes:
+        sheets[curve_sheet] += " Here answers are counted from 0, whatever their codes are."
     if data.study.facets:  # what was observed is in the tables
         sheets.clear()
     if not data.binary:

@@ -176,7 +176,8 @@ def _prior(record: Mapping[str, Any]) -> str:
     if sds and used.get("estimated"):
         on += " with few responses"
         which = which.replace("normal", "weak normal")
-    return f", {which} {sd} logits) {how}{on}"
+    article = "" if len(sds) > 1 else "a "
+    return f", with {article}{which} {sd} logits) {how}{on}"
 
 
 def _errors(record: Mapping[str, Any], cited: set[str]) -> list[str]:
@@ -222,6 +223,8 @@ def _fit(record: Mapping[str, Any], cited: set[str]) -> list[str]:
         f"2013; Müller, 2020){limits}, with p-values adjusted for all items (Benjamini & Hochberg, 1995); {bad:,} of "
         f"{count(found.get('judged') or 0, 'item')} misfitted."
     ]
+    blind = [one["sentence"] for one in record["findings"] if one.get("code") == "misfit_not_visible"]
+    sentences += [str(sentence) for sentence in blind]
     if within(record, "fit_checks", "shared"):
         cited |= {"yen", "linacre"}
         shared = record["fit_checks"]["shared"]

@@ -102,6 +102,7 @@ def results_of(study: Analysis) -> list[Result]:
         items = np.flatnonzero(presented[k])
         points = float(np.nansum(answers[k, items]))
         possible = float(most[items].sum())
+        was_there = bool(np.isfinite(answers[k]).any())
         known = bool(np.isfinite(measure[k]) and np.isfinite(half[k]))
         low_and_high = (number(measure[k] - half[k], digits), number(measure[k] + half[k], digits))
         results.append(
@@ -110,7 +111,7 @@ def results_of(study: Analysis) -> list[Result]:
                 about=tuple(_text(values[k]) for values in about.values()),
                 points=f"{points:,.0f}",
                 most=f"{possible:,.0f}",
-                percent=f"{100 * points / possible:.0f}%" if possible else "",
+                percent=f"{100 * points / possible:.0f}%" if was_there else "",
                 measure=number(measure[k], digits) if known else "",
                 interval=" to ".join(low_and_high) if known else "",
                 blanks=int(np.isnan(answers[k, items]).sum()),

@@ -221,6 +221,21 @@ def test_a_difference_that_depends_on_ability():
     assert "interaction" not in fit.analyse(table).dif(groups, nonuniform=False).contrasts
 
 
+def test_a_difference_of_all_items_together_is_said_where_no_item_is_named():
+    """Each of 20 items differs a little, every second one the other way."""
+    rng = np.random.default_rng(2)
+    groups = np.repeat(["f", "m"], 400)
+    shift = 0.35 * np.where(np.arange(20) % 2, 1.0, -1.0) * (groups == "m")[:, None]
+    responses = Responses.from_wide(drawn(rng, rng.normal(size=(800, 1)) - np.linspace(-1, 1, 20) - shift))
+    found = dif_of(responses, groups, nonuniform=False, level=1e-4)
+    assert found.test.p < 1e-4
+    assert not found.items["flagged"].any()
+    (said,) = (one for one in found.findings if one.code == "items_differ_together")
+    assert "All items together do differ between the groups (p" in said.sentence
+    data, same = two_groups((300, 300), 8, seed=4)
+    assert "items_differ_together" not in codes(dif_of(data, same, nonuniform=False))
+
+
 def test_an_item_that_only_one_group_was_given_is_a_note_and_no_fault_of_the_groups():
     data, groups = two_groups((200, 200), 6, seed=14)
     table = data.to_dense()

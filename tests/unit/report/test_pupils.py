@@ -51,6 +51,15 @@ def test_points_and_percent_are_those_of_a_plain_count():
         assert one.interval == f"{ability[k] - 1.96 * se[k]:.2f} to {ability[k] + 1.96 * se[k]:.2f}"
 
 
+def test_a_pupil_without_answers_has_no_points_out_of_none():
+    x = answers()
+    x[3] = np.nan
+    first, *own = pages(pupil_pages(fitted(x), "Unit 3"))
+    assert re.search(rf"{NAMES[3]} no answers", first)
+    assert "No answers" in own[3]
+    assert "of 8 points" not in own[3]
+
+
 def test_a_page_names_nobody_else_and_has_no_number_of_others():
     classes = ["7a"] * 6 + ["7b"] * 6
     html = pupil_pages(fitted(answers(), group=classes), "Unit 3")

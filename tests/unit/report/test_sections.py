@@ -134,6 +134,9 @@ def test_the_paragraph_names_the_prior_where_one_acted(people, options):
     assert "the maximum of the conditional likelihood (Andersen, 1972)" in text
     assert "penalized" not in text
     few = "" if options else " with few responses"
+    assert (", with a normal prior (" if options else ", with a weak normal prior (") in text
+    not_seen = "misfit could not be seen: only an infit beyond"  # or "0 of 12 items misfitted" would say too much
+    assert not_seen in text
     assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items{few}." in text
 
 
@@ -407,6 +410,21 @@ def test_thresholds_that_the_prior_moved_are_named_beside_the_item():
     assert "alone" in marks[0]
     table = next(one for one in item_table(ReportData.of(study, study.parts())).content if isinstance(one, DataTable))
     assert sorted(table.values["prior"].tolist()) == sorted(marks.tolist())
+
+
+def test_mean_answers_are_in_the_codes_of_the_questionnaire():
+    """Codes 1 to 4, or 0, 2, 4, which have no mean one above; items.csv has what is counted from 0."""
+    x = ordered_answers() + 1.0
+    table = {f"q{k}": x[:, k].astype(int) for k in range(1, 4)}
+    study = analysis(si.SpectralPartialCredit(), si.read(pl.DataFrame(table)))
+    shown = next(one for one in item_table(ReportData.of(study, study.parts())).content if isinstance(one, DataTable))
+    means = dict(zip(shown.values["item"].tolist(), shown.values["mean_score"].tolist(), strict=True))
+    assert means == pytest.approx({f"q{k}": x[:, k].mean() for k in range(1, 4)})
+    assert f"{x[:, 1].mean():.2f}" in study.summary(width=120)
+    from_zero = study.calibration.item_columns()["mean_score"]
+    np.testing.assert_allclose(from_zero, x[:, 1:].mean(axis=0) - 1)
+    by_two = replace(study.calibration, codes=2.0 * study.calibration.codes)
+    np.testing.assert_array_equal(by_two.mean_in_codes(from_zero), from_zero)
 
 
 def test_the_class_of_dif_stands_beside_the_item():

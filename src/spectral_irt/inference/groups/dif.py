@@ -220,7 +220,10 @@ def differential(
         shifts = _slope_shifts(responses, split, model, calibrations, is_anchor)
         by_slope = _take_off_slopes(tables, calibrations, shifts, anchors, level)
     findings = [*group_findings, *calibrations.findings, *matching_findings]
+    test = compare_groups(calibrations)
     findings += _findings(tables, centered, by_slope, level)
+    if not (tables.flagged.any() or by_slope.any()) and test.p < level:
+        findings.append(_all_together(test.p))
     if not sampling.simple:
         findings.append(_sampling_finding(centered, sampling))
     if nonuniform:
@@ -245,7 +248,7 @@ def differential(
     return Differential(
         contrasts=tables.contrasts,
         items=tables.items,
-        test=compare_groups(calibrations),
+        test=test,
         groups=centered,
         reference=split.names[0],
         anchors=anchor_items,
@@ -522,6 +525,12 @@ def _differential_items(tables: _Tables, groups: GroupCalibrations, between: str
         "Review these items; one that is unfair can be dropped, or given a difficulty for each group.",
         tuple(items["item"][_by_size(differ, items)].tolist()),
     )
+
+
+def _all_together(p: float) -> Finding:
+    """Beside "No DIF seen": the test of all items says otherwise, and can name none."""
+    sentence = f"All items together do differ between the groups ({p_value(p)}), though no single one can be named."
+    return Finding("items_differ_together", "note", sentence)
 
 
 def _no_differential_items(
