@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import spectral_irt
-from spectral_irt import estimators, inference
+from spectral_irt import estimators
 
 HEAVY = {"polars", "narwhals", "pandas", "pyarrow", "sklearn", "typer", "rich", "matplotlib", "jinja2", "dask"}
 HEAVY |= {f"scipy.{name}" for name in ("stats", "optimize", "special", "linalg", "sparse.linalg", "sparse.csgraph")}
@@ -38,7 +38,7 @@ def test_nothing_heavy_is_loaded(loaded: list[set[str]], statement: str) -> None
     assert not HEAVY & ours
 
 
-@pytest.mark.parametrize("package", [spectral_irt, estimators, inference])
+@pytest.mark.parametrize("package", [spectral_irt, estimators])
 def test_type_checkers_see_the_names_that_there_are(package: Any) -> None:
     tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     checked = next(node for node in tree.body if isinstance(node, ast.If))

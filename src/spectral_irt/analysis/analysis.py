@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
@@ -32,6 +31,7 @@ from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import person_misfit
 from spectral_irt.inference.fit.strata import STRATA, items_with_curves, strata_columns
 from spectral_irt.inference.groups.hausman import UNTESTABLE, HausmanTest, hausman
+from spectral_irt.inference.groups.model_tests import WaldTest, score_split
 from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.items import classical
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
-    from spectral_irt.inference.groups.model_tests import WaldTest
     from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
@@ -266,7 +265,9 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         self._tell("options")
         if not self._layout.binary:
             raise OptionError("distractors is for right and wrong answers, and these are in ordered categories.")
-        return inference.distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
+        from spectral_irt.inference.items.distractors import distractors
+
+        return distractors(self.calibration, self.responses, self.abilities().ability, self._classical())
 
     def _to_look_at(self) -> list[Look]:
         """Questions of a multiple-choice test that its author should look at, the most serious reason first."""
@@ -294,7 +295,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         split : "ability", "median", "mean", "scores", or labels
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
-        return inference.score_split(self.calibration, self.responses, split, self.sampling)
+        return score_split(self.calibration, self.responses, split, self.sampling)
 
     @once
     def quick_model_test(self) -> RaoTest | None:
@@ -370,11 +371,20 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         labels; the rest is of `inference.groups.dif.differential`. Ordered answers: `thresholds()` has each threshold.
         Weights of the fit count, and so do clusters: `study.clustered("class").dif("sex")`.
         """
+        from spectral_irt.inference.groups.dif import differential
+
         self._tell("comparing groups")
-        how: dict[str, Any] = {"reference": reference, "min_people": min_people, "level": level}
-        how |= {"anchors": anchors if isinstance(anchors, str) else list(anchors), "nonuniform": nonuniform}
-        labels = self._labels(groups)
-        return inference.differential(self.calibration, self.responses, labels, sampling=self.sampling, **how)
+        return differential(
+            self.calibration,
+            self.responses,
+            self._labels(groups),
+            reference=reference,
+            anchors=anchors if isinstance(anchors, str) else list(anchors),
+            min_people=min_people,
+            level=level,
+            nonuniform=nonuniform,
+            sampling=self.sampling,
+        )
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
@@ -442,7 +452,9 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
         """
         self._tell("ranks")
-        return inference.ranking_columns(self.calibration, self.location_covariance(), by, top, seed=seed)
+        from spectral_irt.inference.ranks.items import ranking_columns
+
+        return ranking_columns(self.calibration, self.location_covariance(), by, top, seed=seed)
 
     @of_items
     def clustered(self, clusters: Any, groups: Any = None, *, name: str | None = None) -> Self:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt import inference
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
@@ -28,6 +27,7 @@ from spectral_irt.inference.groups.grouping import group_columns
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, lowest_scores, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Marginal, marginal_reliability
 from spectral_irt.joint_errors import errors_of_thresholds
 from spectral_irt.persons.abilities import Abilities, abilities, with_severities, with_thresholds
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.inference.groups.cluster_errors import ClusterErrors
-    from spectral_irt.inference.scores.equating import Equating
     from spectral_irt.persons.plausible import PlausibleValues, Seed
 
 Tell = Callable[[str], None]
@@ -469,7 +468,7 @@ class AnalysisOfPeople:
         errors, _ = errors_of_thresholds(
             calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout, calibration.se
         )
-        return inference.equate_forms(
+        return equate_forms(
             calibration.thresholds,
             errors,
             layout.of_items(one),

@@ -104,15 +104,22 @@ def posteriors(
     for start in range(0, block.n_persons, size):
         some = rows.part(start, min(start + size, block.n_persons))
         where = slice(start, start + size)
-        answered = csr(some.indptr.astype(np.int32), some.items, np.ones(len(some.items)), len(denominators))
-        log_p = some.scores[:, None] * population.nodes + population.log_weights
-        log_p -= answered @ denominators
-        highest = log_p.max(axis=1)
-        p = np.exp(log_p - highest[:, None], out=log_p)
-        total = p.sum(axis=1)
-        p /= total[:, None]
+        answered, p, loglik = posterior_of(some, denominators, population)
         counts = np.where(some.counts > 0, 1.0 if weight is None else weight[where], 0.0)
-        yield Posteriors(some, answered, p, highest + np.log(total) - passed[where], counts)
+        yield Posteriors(some, answered, p, loglik - passed[where], counts)
+
+
+def posterior_of(rows: Rows, denominators: Floats, population: Population) -> tuple[sparse.csr_array, Floats, Floats]:
+    """Of rows of answers: people x items with 1 where there is an answer, P(node | answers), people x nodes, and the
+    log-likelihood but for the thresholds passed."""
+    answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), len(denominators))
+    log_p = rows.scores[:, None] * population.nodes + population.log_weights
+    log_p -= answered @ denominators
+    highest = log_p.max(axis=1)
+    p = np.exp(log_p - highest[:, None], out=log_p)
+    total = p.sum(axis=1)
+    p /= total[:, None]
+    return answered, p, highest + np.log(total)
 
 
 def log_denominators(beta: Floats, population: Population, layout: Thresholds) -> Floats:

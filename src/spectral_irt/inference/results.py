@@ -116,6 +116,11 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
     return p
 
 
+def p_columns(p: Floats) -> Columns:
+    """`p, p_holm, p_bh` of many tests: as they are, adjusted by Holm, and by Benjamini and Hochberg."""
+    return {"p": p, "p_holm": adjusted(p, "holm"), "p_bh": adjusted(p, "bh")}
+
+
 def adjusted(given: ArrayLike, method: str) -> Floats:
     """p-values adjusted for asking many questions at once; NaN are left out.
 

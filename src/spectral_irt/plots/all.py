@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt import inference
 from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.inference.fit.strata import STRATA
@@ -134,9 +133,10 @@ class Plots:
         **options
             Of `study.dif`.
         """
+        from spectral_irt.inference.groups.dif import Differential
         from spectral_irt.plots.dif import DifferentialPlot
 
-        if isinstance(groups, inference.Differential):
+        if isinstance(groups, Differential):
             return DifferentialPlot.of(groups, group, self.study._words)
         return DifferentialPlot.of(self.study.dif(groups, **options), group, self.study._words)
 

@@ -204,6 +204,13 @@ def test_groups_without_common_items_say_so():
         calibrate_groups(answers, by_label(answers, [0] * 2 + [1] * 10), GroupModel())
 
 
+def test_a_rating_scale_in_a_group_that_left_categories_out_says_so():
+    """Nobody of a low score is in a high category: the distances of its thresholds may be anything there."""
+    data = simulate.partial_credit(500, 6, categories=4, seed=3).responses
+    with pytest.raises(DesignError, match=r"in the group 'raw score = 1' the items have no finite location"):
+        andersen(data, "scores", model="rsm")
+
+
 def test_agrees_with_the_likelihood_ratio_where_the_model_is_nearly_right():
     """Score, Wald and likelihood ratio statistics are equal to first order; here they differ by a few percent."""
     slopes = np.ones(10)

@@ -364,18 +364,22 @@ def by_newton(
     eta = _parameters_of(model, design, layout, start)
     if eta.design is not None:  # shared offsets, or held distances, do not tie items together that no person links
         refuse_parts(responses, linked_items(responses, mixed=True)[0][layout.item])
+    no_location = DesignError(
+        f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
+        "larger groups."
+    )
     problem = Newton(likelihood, design=eta.design, fixed=eta.fixed)
-    if is_exact:
-        steepest = 1.0 if design is None else float(np.abs(design).sum(axis=0).max())
-        derivative = max(SETTLED, exact.rounding * steepest)
-        fit = problem.solve_to_gradient(eta.start, derivative, max_evaluations=NEWTON_STEPS)
-    else:
-        fit = problem.solve(eta.start, max_evaluations=NEWTON_STEPS)
+    try:
+        if is_exact:
+            steepest = 1.0 if design is None else float(np.abs(design).sum(axis=0).max())
+            derivative = max(SETTLED, exact.rounding * steepest)
+            fit = problem.solve_to_gradient(eta.start, derivative, max_evaluations=NEWTON_STEPS)
+        else:
+            fit = problem.solve(eta.start, max_evaluations=NEWTON_STEPS)
+    except np.linalg.LinAlgError:  # a distance of shared thresholds beside a category that nobody used
+        raise no_location from None
     if fit.move > CLOSE:
-        raise DesignError(
-            f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer "
-            "or larger groups."
-        )
+        raise no_location
     information = information_at(likelihood, fit.point.beta)
     thresholds, covariance = centered(layout, fit.beta, free_inverse(fit, information.matrix))
     assert covariance is not None

@@ -50,7 +50,7 @@ from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, slope_shifts
-from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, two_sided, wald_tail
+from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, p_columns, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, make_table
@@ -213,12 +213,12 @@ def differential(
     is_anchor = _anchors(calibrations, anchors)
     centered = calibrations.centered_on(is_anchor)
     tables = _Tables(_contrasts(centered, level), _overall(centered, level))
-    matched, matching_findings = matched_columns(calibrations.everyone, split, is_anchor, DELTA, sampling)
-    tables.contrasts.update(matched)
     by_slope = np.zeros(len(calibrations.items), dtype=bool)
     if tables.flagged.any():
         shifts = _slope_shifts(responses, split, model, calibrations, is_anchor)
         by_slope = _take_off_slopes(tables, calibrations, shifts, anchors, level)
+    matched, matching_findings = matched_columns(calibrations.everyone, split, is_anchor, DELTA, sampling)
+    contrasts = {**tables.contrasts, **matched}
     findings = [*group_findings, *calibrations.findings, *matching_findings]
     test = compare_groups(calibrations)
     findings += _findings(tables, centered, by_slope, level)
@@ -227,26 +227,22 @@ def differential(
     if not sampling.simple:
         findings.append(_sampling_finding(centered, sampling))
     if nonuniform:
-        tables.contrasts.update(
-            nonuniform_columns(calibration, responses, split, calibrations.items, min_people, level, sampling)
-        )
-        findings += nonuniform_findings(tables.contrasts)
+        contrasts |= nonuniform_columns(calibration, responses, split, calibrations.items, min_people, level, sampling)
+        findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
         findings += _too_many_differ(tables.items)
     by_threshold: Columns = {}
     if not responses.thresholds.binary:
-        details = threshold_contrasts(
-            calibration, responses, split, calibrations.items, is_anchor, level, sampling=sampling
-        )
+        details = threshold_contrasts(calibration, responses, split, calibrations.items, is_anchor, level, sampling)
         by_threshold = details.thresholds
-        tables.contrasts.update(details.items)
+        contrasts |= details.items
         findings += details.findings
     anchor_items = calibrations.items[is_anchor]
     origin = mean_location(calibration, anchor_items)
     for name in ("difficulty", "difficulty_reference"):
-        tables.contrasts[name] = tables.contrasts[name] + origin
+        contrasts[name] = contrasts[name] + origin
     return Differential(
-        contrasts=tables.contrasts,
+        contrasts=contrasts,
         items=tables.items,
         test=test,
         groups=centered,
@@ -397,9 +393,7 @@ def _contrasts(groups: GroupCalibrations, level: float, shifts: SlopeShifts | No
         "contrast": size,
         "se": se,
         "z": np.concatenate([pair.z for pair in pairs]),
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
-        "p_bh": adjusted(p, "bh"),
+        **p_columns(p),
         **_class_columns(-size, se, p, level, df),
     }
     if np.isfinite(df).any():
@@ -457,9 +451,7 @@ def _overall(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None
         "item": groups.items,
         "statistic": statistic,
         "df": np.full(n_items, n_groups - 1),
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
-        "p_bh": adjusted(p, "bh"),
+        **p_columns(p),
         "largest": largest,
         "harder_for": names[hardest],
         "easier_for": names[easiest],

@@ -39,11 +39,17 @@ from spectral_irt.data.patterns import Patterns, distinct_rows
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_information
-from spectral_irt.estimators.population import Members, Population, log_denominators, passing, people_by_group
+from spectral_irt.estimators.population import (
+    Members,
+    Population,
+    log_denominators,
+    passing,
+    people_by_group,
+    posterior_of,
+)
 from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling
 from spectral_irt.inference.results import Result, two_sided
-from spectral_irt.numerics import csr
 from spectral_irt.text import p_value
 
 MOST_THRESHOLDS = 500  # with more a sample of the items: the information of marginal likelihood is a dense matrix
@@ -362,11 +368,7 @@ def _expected_in_population(
 ) -> Floats:
     """u_l' B of every pattern but for what was observed: expectations under the posterior of its persons."""
     rows = patterns.rows
-    answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), layout.n_items)
-    log_posterior = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, layout)
-    log_posterior += population.log_weights
-    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
-    posterior /= posterior.sum(axis=1, keepdims=True)
+    answered, posterior, _ = posterior_of(rows, log_denominators(beta, population, layout), population)
     passed = passing(beta, population.nodes, layout)
     of_thresholds = np.empty((len(rows.counts), weights.B.shape[1]))
     for k, column in enumerate(weights.B.T):

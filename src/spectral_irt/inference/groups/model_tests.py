@@ -44,7 +44,7 @@ from spectral_irt.inference.groups.calibrations import (
 )
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
-from spectral_irt.inference.results import Result, adjusted, chi2_tail, wald_tail
+from spectral_irt.inference.results import Result, chi2_tail, p_columns, wald_tail
 from spectral_irt.tables import Columns
 
 MODELS = (None, RASCH, PARTIAL_CREDIT, RATING_SCALE)  # that `andersen` tests; None: by the answers
@@ -95,7 +95,7 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
         columns["statistic"] = items.statistic
     if not layout.binary:
         columns["df"] = items.df
-    columns |= {"p": item_p, "p_holm": adjusted(item_p, "holm"), "p_bh": adjusted(item_p, "bh")}
+    columns |= p_columns(item_p)
     joint = _joint(groups)
     findings = groups.findings
     if np.isnan(joint.statistic):

@@ -43,7 +43,7 @@ from spectral_irt.inference.groups.sampling import (
     cluster_scores,
     joint_degrees_of_freedom,
 )
-from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, two_sided
+from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, p_columns, two_sided
 from spectral_irt.text import listed, p_value
 
 LEAST_INFORMATION = (
@@ -111,13 +111,7 @@ def ability_split(calibration: Calibration, responses: Responses, sampling: Samp
         df2=joint.df2,
         p=joint.p,
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
-        columns={
-            "item": labels,
-            "z": items.z,
-            "p": item_p,
-            "p_holm": adjusted(item_p, "holm"),
-            "p_bh": adjusted(item_p, "bh"),
-        },
+        columns={"item": labels, "z": items.z, **p_columns(item_p)},
         frame_kind=responses.frame_kind,
         findings=findings,
         z=items.z,
