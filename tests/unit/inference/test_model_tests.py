@@ -206,7 +206,7 @@ def test_groups_without_common_items_say_so():
 
 def test_a_rating_scale_in_a_group_that_left_categories_out_says_so():
     """Nobody of a low score is in a high category: the distances of its thresholds may be anything there."""
-    data = simulate.partial_credit(500, 6, categories=4, seed=3).responses
+    data = simulate.rating_scale(500, 5, categories=4, seed=3).responses
     with pytest.raises(DesignError, match=r"in the group 'raw score = 1' the items have no finite location"):
         andersen(data, "scores", model="rsm")
 
