@@ -217,7 +217,10 @@ def _contrast(shared: Mapping[str, Any]) -> Table:
         ("Eigenvalue of the first contrast (items)", number(shared.get("eigenvalue"))),
         (f"Critical value at {EACH:.0%}", number(shared.get("eigenvalue_critical"))),
         ("p-value", p_value(shared.get("contrast_p"))),
-        ("Strength, the eigenvalue without what chance adds to it (items)", number(shared.get("strength"))),
+        (
+            "Cross-validated: found in one half of the people, measured in the other (items; 1 if none)",
+            number(shared.get("strength")),
+        ),
     ]
     return Table("First residual contrast", ("", "Value"), tuple(rows))
 

@@ -514,3 +514,14 @@ def test_what_each_person_adds_along_a_direction():
                     added += direction[i] * direction[j] * product
         total += added**2
     assert pairs.variance_along(part, direction) == pytest.approx(total)
+
+
+def test_two_scales_in_one_are_not_said_to_have_like_wording():
+    rng = np.random.default_rng(5)
+    theta = 1.5 * rng.normal(size=(800, 2))
+    found = look(drawn(rng, theta[:, np.arange(16) % 2] - rng.normal(size=16) / 2))
+    dependent, contrast = found.findings[:2]
+    assert (dependent.code, contrast.code) == ("dependent_items", "second_dimension")
+    assert len(found.dependence.dependent_pairs.q3) > 16
+    assert "two scales" in dependent.remedy
+    assert "wording" not in dependent.remedy.partition("rather")[0]

@@ -113,7 +113,7 @@ def test_a_contrast_that_slopes_explain_is_no_dimension(slopes_p, slope, severit
     (finding,) = found.findings
     if slope is None:
         assert (finding.code, finding.severity) == ("second_dimension", "warning")
-        assert "of the strength of 2.5 items (eigenvalue 3.2)" in finding.sentence
+        assert "with an eigenvalue of 3.2 items (cross-validated 2.5)" in finding.sentence
         assert "'a', 'b', 'c', 'd', 'e' on one side" in finding.sentence
         assert "'f', 'e', 'd', 'c', 'b' on the other" in finding.sentence
         weak = judged(result_of({}, 0.005, strength=1.9), {}, slopes_p, [0.5, 1.5], monkeypatch)

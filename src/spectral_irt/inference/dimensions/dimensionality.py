@@ -74,7 +74,8 @@ class Dimensionality:
         p-values of the most significant pair, adjusted for all pairs, and of the first contrast; of an alarm that
         unequal slopes explain, those that allow for slopes.
     strength : float
-        Of the first contrast, in items: what its eigenvalue would be without what chance adds to it.
+        Of the first contrast, in items, cross-validated: found in one half of the people and measured in the other,
+        where chance adds nothing to it; 1 on average if there is none.
     equal_slopes, slopes : EqualSlopes, (float, float), or None
         Of tests that alarmed: p of the contrast and the significant pairs, had all items one slope; and the flattest
         and the steepest, in units of the mean one.

@@ -58,6 +58,12 @@ def _dependent_items(result: Dimensionality) -> Finding:
         "Unequal slopes do not explain it. Look for similar wording or content, a common text, or copying; score such "
         "items as one, or keep one of them: as they are, they make measures look more precise than they are."
     )
+    as_two_scales = result.two_dimensions and not result.weak_contrast and len(groups) <= 2
+    if as_two_scales and len(pairs.q3) > len(result.items):
+        remedy = (
+            "So many pairs are two scales rather than like wording (see the contrast below): judge pairs again in each "
+            "scale by itself."
+        )
     if result.weak_pairs:
         kind = "Weak local dependence"
         severity = "note"
@@ -80,11 +86,11 @@ def _second_dimension(result: Dimensionality) -> Finding:
     if result.weak_contrast:
         kind = "A weak residual contrast"
         severity = "note"
-        remedy = f"Below the strength of {MATERIAL_CONTRAST:g} items it is not usually called a second dimension."
+        remedy = f"Below {MATERIAL_CONTRAST:g} items, cross-validated, it is not usually called a second dimension."
     sentence = (
-        f"{kind} of the strength of {result.strength:.1f} items (eigenvalue {result.contrasts.eigenvalues[0]:.1f}), "
-        f"that unequal slopes do not explain ({p_value(result.contrast_p)}), with {listed(result.items[high])} on one "
-        f"side and {listed(result.items[low])} on the other."
+        f"{kind} with an eigenvalue of {result.contrasts.eigenvalues[0]:.1f} items (cross-validated "
+        f"{result.strength:.1f}), that unequal slopes do not explain ({p_value(result.contrast_p)}), with "
+        f"{listed(result.items[high])} on one side and {listed(result.items[low])} on the other."
     )
     items = np.sort(np.concatenate([high, low]))
     return Finding("second_dimension", severity, sentence, remedy, tuple(result.items[items].tolist()))
