@@ -176,10 +176,10 @@ LEVELS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("design", LEVELS)
 def test_clean_loads_raise_no_alarm_beyond_the_level(design):
-    """Any alarm in 200 clean loads: at most 5%, within two and a half standard errors of a share."""
+    """Any alarm in 80 clean loads: at most 5%, within two and a half standard errors of a share."""
     rng = np.random.default_rng([10, list(LEVELS).index(design)])
-    alarms = sum(any_drift(rng, **LEVELS[design])[0] for _ in range(200))
-    assert alarms / 200 <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 200)
+    alarms = sum(any_drift(rng, **LEVELS[design])[0] for _ in range(80))
+    assert alarms / 80 <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 80)
 
 
 @pytest.mark.slow
