@@ -182,9 +182,9 @@ def plan_prior(
 
 def enough_is_known(information: Floats, noun: str = "item", several_parts: bool = False) -> Regularization:
     """No prior, for the answers tell enough: of all together, or of each of several parts that nothing links."""
-    connected = "connected within their group" if several_parts else "connected"
-    reason = f"all {noun}s are {connected} and known well enough"
-    return Regularization("none", f"{reason}; the least information is {information.min():.0f}")
+    linked = "is linked within its group" if several_parts else "is linked"
+    reason = f"every {noun} {linked} and has enough responses; smallest information {information.min():.0f}"
+    return Regularization("none", reason)
 
 
 def prior_precision(beta: Floats, information: Floats, alpha: float, fade: Floats | float = 1.0) -> float:

@@ -101,7 +101,7 @@ def simulate(
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
         if path.suffix.lower() not in (".csv", ".parquet"):
-            raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
+            raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; use a name that does.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
         data = models[model](persons, items, design=design, seed=seed, **spread, **more, **details.said())

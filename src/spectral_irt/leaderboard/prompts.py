@@ -67,7 +67,7 @@ FLAG_RULES = {
         code="too_hard",
         severity="note",
         sentence="Every model answers {} wrong.",
-        remedy="Check keys: this is how a prompt without a correct answer looks.",
+        remedy="Check the keys: a prompt without a correct answer looks like this.",
     ),
     "better models fail": FlagRule(
         code="wrong_key",

@@ -65,7 +65,7 @@ class TestInformation(Display):
         information = table["information"]
         se = table["se"]
         dress(ax, "Test information and standard error", self.axis, "information (solid)")
-        remarks = [f"to somebody who answers all {count(self.layout.n_items, 'item')}"]
+        remarks = [f"for a person who answers all {count(self.layout.n_items, 'item')}"]
         if len(self.ability):
             of_persons = np.clip(self.scale.measure(self.ability), ability[0], ability[-1])
             heights, edges = np.histogram(of_persons, ability_edges(of_persons, ability[0], ability[-1]))

@@ -116,13 +116,13 @@ def wright(data: ReportData) -> Section:
     trait = data.words.trait
     if data.binary:
         said = (
-            f"People with a higher {trait} and harder items are on top. A person beside an item has an even chance of "
-            "a right answer to it."
+            f"High {trait} and high difficulty are at the top. A person level with an item has a 50% chance of a right "
+            "answer to it."
         )
     else:
         said = (
-            f"People with a higher {trait} and high thresholds are on top. At threshold (2) of an item, its second and "
-            "its third category are equally likely."
+            f"High {trait} and high thresholds are at the top. At threshold (2) of an item, its second and its third "
+            "category are equally likely."
         )
     said += "".join(f" A {name} high up is severe." for name in display.facets)
     if data.study._comparable() is not None:

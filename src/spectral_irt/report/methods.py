@@ -45,7 +45,7 @@ def methods(data: ReportData) -> Section:
     command = (Lines((said,), "The same on the command line", program=True),) if said else ()
     return Section(
         (
-            Text("To paste into a paper; it tells what was done to these data."),
+            Text("A Methods paragraph for a paper: what was done to these data."),
             Lines((" ".join(sentences),)),
             Lines(tuple(sorted(known[name] for name in cited)), "References"),
             Table("How the calibration was made", ("", "Value"), tuple(made_rows(data))),
@@ -148,7 +148,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> tuple[list[str]
         )
         cited.add("eggen")
     if any(one.get("code") == "weights" for one in record["findings"]):
-        sentences.append("People counted by survey weights.")
+        sentences.append("Persons were weighted by survey weights.")
     sentences += _errors(record, cited)
     sentences += _people(record, cited, words)
     sentences += _fit(record, cited)

@@ -137,7 +137,7 @@ def _side_by_side(values: Columns, scale: bool) -> tuple[tuple[Column, ...], Col
 def scores(data: ReportData) -> Section:
     """From raw score to ability: on every form that people answered, or on the whole set of items."""
     if data.study.facets:
-        raise OptionError("What a score means depends on who rated; measures of people allow for that.")
+        raise OptionError("No table of raw scores: what a score means depends on the raters. Use the measures.")
     values = data.tables.get("scores")
     if values is not None and len(values["score"]):
         forms = len(set(values["form"].tolist()))

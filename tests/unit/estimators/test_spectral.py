@@ -57,7 +57,7 @@ def test_true_difficulties_of_eight_are_reported():
 def test_auto_adds_nothing_to_a_good_test():
     fit = SpectralRasch().fit(datasets.load_lsat())
     assert fit.regularization_.kind == "none"
-    assert "all items are connected and known well enough" in str(fit.regularization_)
+    assert "every item is linked and has enough responses" in str(fit.regularization_)
 
 
 def test_prior_beats_no_prior_on_thin_data():

@@ -253,7 +253,7 @@ def _unequal_halves(p: float, items: _ItemDifferences, item_p: Floats, labels: N
         code="unequal_halves",
         severity="warning" if items.spread >= NOTABLE else "note",
         sentence=f"Item difficulties differ between low and high scorers {size} ({p_value(p)}){which}.",
-        remedy="The items are not invariant between the two: be careful when forms or groups of unlike means are "
-        "compared.",
+        remedy="Difficulties are not invariant across the scale; interpret comparisons between groups or forms of "
+        "different means with caution.",
         items=tuple(labels[np.sort(significant)].tolist()),
     )
