@@ -481,7 +481,8 @@ class Calibration:
 
         `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum likelihood
         estimate, infinite for the lowest and the highest. `items` are those of the form, by default all with a
-        difficulty. Where categories are coded otherwise than 0, 1, ..., `code_sum` is the sum of the codes; where a
+        difficulty: name them where items were split by groups, for nobody has two parts of an item. Where categories
+        are coded otherwise than 0, 1, ..., `code_sum` is the sum of the codes; where a
         renumbered category gives one score to several sums, it is the lowest and `code_sum_high` the highest."""
         place = self.form_positions(items)
         layout, beta = self.thresholds_of(place)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
@@ -344,6 +345,15 @@ class Changes:
         taken = set(map(text_of, others)) & set(names)
         if taken:
             raise OptionError(f"`{move}` makes an item {listed(sorted(taken))}, and there is one of that name already.")
+
+
+def parts_of_split_items(moves: Sequence[Move], labels: NDArray[np.object_]) -> list[Ints]:
+    """Positions of the parts of each item that was split, also where a part was split again: no person has two."""
+    texts = [text_of(label) for label in labels]
+    splits = [f"{text_of(move.arguments['item'])}[{move.arguments['by']}=" for move in moves if move.name == "split"]
+    first = [start for start in splits if not any(start != other and start.startswith(other) for other in splits)]
+    parts = (np.flatnonzero([text.startswith(start) for text in texts]) for start in first)
+    return [positions for positions in parts if len(positions) > 1]
 
 
 class LargestDif(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.moves import Move, parts_of_split_items
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
 from spectral_irt.data import Responses, as_responses
@@ -101,6 +102,7 @@ class AnalysisOfPeople:
 
     calibration: Calibration
     responses: Responses
+    moves: tuple[Move, ...] = ()
 
     def __init__(
         self,
@@ -268,11 +270,22 @@ class AnalysisOfPeople:
 
     def _from_0_to_100(self, ability: Floats) -> Columns:
         """`measure_100` of ordered responses: 100 (ability - lowest) / (highest - lowest), of the abilities by Warm's
-        likelihood that go with the lowest and the highest score on all items."""
+        likelihood that go with the lowest and the highest score on all items. Of an item that was split by groups,
+        of which nobody has two parts, the lowest score is on the easiest and the highest on the hardest."""
         test = Form(self.calibration.thresholds, self._layout)
-        if self.facets or self._layout.binary or not len(test.known):
+        known = self.calibration.known
+        if self.facets or self._layout.binary or not known.any():
             return {}
-        lowest, highest = test.ends()
+        location = self.calibration.difficulty
+        on_easiest = known.copy()
+        on_hardest = known.copy()
+        for parts in parts_of_split_items(self.moves, self.calibration.labels):
+            parts = parts[known[parts]]
+            easiest_last = parts[np.argsort(-location[parts])]
+            on_easiest[easiest_last[:-1]] = False
+            on_hardest[easiest_last[1:]] = False
+        lowest, _ = test.take(np.flatnonzero(on_easiest)).ends()
+        _, highest = test.take(np.flatnonzero(on_hardest)).ends()
         return {"measure_100": 100 * (ability - lowest) / (highest - lowest)}
 
     def _about_persons(self) -> Columns:

@@ -86,6 +86,30 @@ def test_from_0_to_100(answers):
     assert not {"measure_100", "code_sum"} & {*right.scores().columns, *right.persons().columns}
 
 
+def test_from_0_to_100_counts_a_split_item_once(answers):
+    """The ends are those of a test with the easiest, or the hardest, part of each item that was split; a part that was
+    split again is as many parts of one item."""
+    n = len(answers)
+    people = {"sex": np.where(np.arange(n) % 2, "f", "m"), "age": np.where(np.arange(n) % 3, "old", "young")}
+    frame = pl.DataFrame({f"q{k}": answers[:, k] for k in range(5)} | people)
+    study = si.SpectralPartialCredit().fit(si.read(frame, people=list(people)))
+    study = study.analyse(si.read(frame, people=list(people)))
+    split = study.split("q1", by="sex").split("q1[sex=f]", by="age").split("q3", by="age")
+    calibration = split.calibration
+    location = dict(zip(calibration.labels.tolist(), calibration.difficulty.tolist(), strict=True))
+    parts = {item: [label for label in location if str(label).startswith(item)] for item in ("q1", "q3")}
+    assert [len(labels) for labels in parts.values()] == [3, 2]
+    ends = []
+    for extreme in (min, max):
+        form = [extreme(parts[item], key=location.get) if item in parts else item for item in frame.columns[:5]]
+        ends.append(calibration.score_table(form)["ability"].to_numpy())
+    low, high = ends[0][0], ends[1][-1]
+    persons = split.persons()
+    expected = 100 * (persons["ability"].to_numpy() - low) / (high - low)
+    np.testing.assert_allclose(persons["measure_100"].to_numpy(), expected)
+    assert 0 <= expected.min() <= expected.max() <= 100
+
+
 def test_cuts_as_sums_of_codes(answers):
     plain = answers[:, [0, 1, 3, 4]]
     study = si.SpectralPartialCredit().fit(plain).analyse(plain)
