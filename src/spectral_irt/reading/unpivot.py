@@ -21,6 +21,7 @@ from spectral_irt.reading.columns import Long, Wide
 from spectral_irt.reading.frame import Pieces, Table
 from spectral_irt.reading.item_columns import findings
 
+LEFT_OUT = ("attribute_columns", "total_columns", "unlike_columns")  # findings that are told of tables of ratings
 MADE_LONG = ("item", "answer", "row")  # columns after those of the source; `row` is the number of its row
 
 
@@ -44,7 +45,7 @@ def with_facets(table: Table, layout: Long | Wide, names: Sequence[str]) -> Long
     answer_type = types.pop() if len(types) == 1 else pl.String
     unpivoting = _Unpivoted(table, items, answer_type)
     about_columns = findings([(table, layout)], tuple(table.columns[k] for k in items))
-    left_out = [finding for finding in about_columns if finding.code != "items_taken"]
+    left_out = [finding for finding in about_columns if finding.code in LEFT_OUT]
     unpivoted = replace(
         table,
         columns=[*table.columns, *MADE_LONG],
