@@ -431,10 +431,11 @@ def facet_findings(
         )
         clear = adjusted(two_sided(impressions.of_level_z), "holm") < CERTAIN
         clear &= impressions.of_level > 1
-        if 0 < clear.sum() < len(clear):
+        only_some = bool(0 < 2 * clear.sum() <= len(clear))
+        if only_some:
             sentence += f" It is clear in {clear.sum():,} of {len(clear):,} (Holm, 5%): {listed(table[name][clear])}."
         noisy = clear & (misfit == "underfit")
-        if noisy.any():
+        if only_some and noisy.any():
             remedy = (
                 f"Look at {listed(table[name][noisy])} first: unpredictable ratings make such sums vary without any "
                 f"impression. {remedy}"
