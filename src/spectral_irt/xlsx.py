@@ -25,6 +25,7 @@ LONGEST_SHEET_NAME = 31  # characters, by Excel
 EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
 SAMPLE = 1000  # rows that decide how wide a column is
 NARROWEST, WIDEST = 8, 40  # characters
+TEXTS = "text"  # the column of texts of items, which may be long: the only one whose cells are folded
 MARK = "Written by spectral-irt"
 ABOUT, FINDINGS = "about", "findings"
 
@@ -103,7 +104,8 @@ def _write_sheet(book: Any, name: str, frame: pl.DataFrame) -> None:
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})  # 007 is meant so
     names = frame.columns
     for k, column in enumerate(names):
-        sheet.set_column(k, k, _width(frame.to_series(k)), book.add_format({"num_format": _format(frame, column)}))
+        look = {"num_format": _format(frame, column), "text_wrap": column == TEXTS}
+        sheet.set_column(k, k, _width(frame.to_series(k)), book.add_format(look))
     sheet.set_row(0, None, book.add_format({"bold": True, "bottom": 1}))
     for k, column in enumerate(names):
         sheet.write_string(0, k, column)
