@@ -87,6 +87,7 @@ def test_a_dry_run_makes_the_moves_and_writes_nothing(quiz):
         ("--split tides", ("it is ITEM:COLUMN",)),
         ("--split tides:sex", ("has no column 'sex'",)),
         ("--join moon", ("two items or more",)),
+        ("--join moon,tides", ("two items or more joined by +, as in --join moon+tides",)),
         ("--join moon+tides=echo", ("one of that name already",)),
         ("--collapse tides:0,0", ("a single category",)),
         ("--collapse tides:1,0", ("ITEM:NEW",)),

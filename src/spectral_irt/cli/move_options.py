@@ -150,6 +150,10 @@ class MoveOptions:
         for text in self.join:
             found = _JOINED.fullmatch(text)
             assert found is not None
+            if "+" not in found["items"]:
+                joined_by_plus = "+".join(found["items"].split(","))
+                example = joined_by_plus if "+" in joined_by_plus else "q3+q4"
+                raise OptionError(f"--join is {text!r}; it is two items or more joined by +, as in --join {example}.")
             name = {} if found["name"] is None else {"name": found["name"]}
             joined.append(Move("join", {"items": found["items"].split("+"), **name}))
         names = {each.arguments.get("name") or "+".join(each.arguments["items"]) for each in joined}
