@@ -27,6 +27,8 @@ LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
+FEW_CELLS = 2  # dense cells of a product for each stored one of the matrix: no more memory than that takes
+SMALL_DESIGN = 1_000_000  # cells: 8 MB
 EIGEN_ROWS = 1_000  # up to so many all eigenvectors of a matrix cost less than a second
 LARGE = 500  # rows from which on the inverse of a positive definite matrix is worth a way of its own
 
@@ -190,11 +192,21 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
 
 
 def gram_of(matrix: sparse.csr_array, design: sparse.csr_array | None, *, single: bool = False) -> Any:
-    """The gram of the matrix, dense; or of the matrix times a design, sparse."""
+    """The gram of the matrix, dense; or of the matrix times a design: sparse, but dense where the design is small."""
     if design is None:
         return gram(matrix, single=single)
-    reduced = sparse.csr_array(matrix @ design)
-    return sparse.csr_array(reduced.T @ reduced)
+    small = is_small(design)
+    if small and matrix.shape[0] * design.shape[1] <= FEW_CELLS * matrix.nnz:
+        product = matrix @ design.toarray()
+        return product.T @ product
+    product = sparse.csr_array(matrix @ design)
+    product_gram = sparse.csr_array(product.T @ product)
+    return product_gram.toarray() if small else product_gram
+
+
+def is_small(design: sparse.csr_array) -> bool:
+    """Whether products with a dense copy take less time than sparse ones, whose indices cost more than numbers."""
+    return bool(design.shape[0] * design.shape[1] <= SMALL_DESIGN)
 
 
 Operator = Callable[[Floats], Floats]
@@ -305,6 +317,13 @@ def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
     sums = np.zeros((items, *values.shape[1:]), dtype=np.result_type(matrix.data, values))
     add_columns((people, matrix.indptr, matrix.indices), matrix.data, values, sums)
     return sums
+
+
+def sums_by_item(items: Places, values: Floats, n: int) -> Floats:
+    """The sum of the values of each item: `np.bincount`, without a copy of the items as wider numbers."""
+    total = np.zeros(n)
+    add_columns((1, np.array([0, len(items)], dtype=np.int32), items), values, np.ones(1), total)
+    return total
 
 
 def taken_rows(

@@ -72,8 +72,9 @@ def bias_factors(
     beta = found.design @ eta
     apart = np.zeros(len(moving))
     for k, column in enumerate(columns.T[moving]):
-        narrower = likelihood.at(beta - NARROWER * (found.design @ column))
-        change = (information - narrower.information_on(found.design)) / NARROWER
+        # No point is held here, so that its memory is free for the next.
+        narrower = likelihood.at(beta - NARROWER * (found.design @ column)).information_on(found.design)
+        change = (information - narrower) / NARROWER
         between = np.maximum(information - NARROWER / 2 * change + precision, 1e-12)
         apart[k] = np.sum(weight * change / between) / 2
     size = size[np.ix_(moving, moving)]

@@ -157,7 +157,7 @@ def parameter_covariance(
     inverse = found.dense_inverse(information)
     if not robust:
         return (inverse + inverse.T) / 2
-    meat = found.point.score_gram(design=found.design).toarray()
+    meat = found.point.score_gram(design=found.design)
     if factor is not None:
         meat = factor[:, None] * meat * factor
     if found.ridge:

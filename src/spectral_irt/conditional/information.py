@@ -33,7 +33,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_
 from spectral_irt.data.patterns import same_rows
 from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import csr, gram_of, onto_items
+from spectral_irt.numerics import csr, gram_of, is_small, onto_items, sums_by_item
 
 Matrix: TypeAlias = sparse.csr_array
 
@@ -55,23 +55,47 @@ class Levels:
 
     def once(self) -> Matrix:
         """The matrix for a single use: it is larger than the values."""
-        layout, items = self.layout, self.items
+        layout = self.layout
+        items = self.items
         if layout.binary:
             return csr(self.indptr, items, self.values[0], layout.n_items)
-        counts, level = layout.max_score[items], np.arange(layout.widest)
+        level = np.arange(layout.widest, dtype=np.int32)
+        columns = layout.first.astype(np.int32)[items][:, None] + level
+        values = np.ascontiguousarray(self.values.T)
+        if layout.max_score.min() == layout.widest:  # every item has all levels
+            return csr(self.indptr * np.int32(layout.widest), columns.ravel(), values.ravel(), layout.n_entries)
+        counts = layout.max_score[items]
         inside = level < counts[:, None]
-        columns = (layout.first[items][:, None] + level)[inside].astype(np.int32)
         indptr = np.concatenate([[0], np.cumsum(counts)])[self.indptr].astype(np.int32)
-        return csr(indptr, columns, np.ascontiguousarray(self.values.T)[inside], layout.n_entries)
+        return csr(indptr, columns[inside], values[inside], layout.n_entries)
 
-    def squares(self, lower: Floats | None = None) -> Floats:
-        """Items x levels x levels: of A' A, the part of each item; or with other values for the lower of two levels."""
-        n, width, lower = self.layout.n_items, self.layout.widest, self.values if lower is None else lower
-        own = np.empty((n, width, width))
+    def sums(self, weight: Floats) -> Floats:
+        """A' w, thresholds, for a number w of every answer."""
+        n = self.layout.n_items
+        by_item = np.stack([sums_by_item(self.items, weight * each, n) for each in self.values], axis=1)
+        return from_levels(self.layout, by_item)
+
+    def row_sums(self) -> Floats:
+        """A 1 of every person; each answered an item."""
+        return np.add.reduceat(self.values.sum(axis=0), self.indptr[:-1])
+
+    def squares(self) -> Floats:
+        """Items x levels x levels: of A' A, the part of each item."""
+        return self._pairs(lambda level: self.values[level])
+
+    def covariances(self, weight: Floats) -> Floats:
+        """The same of sum_l w_l P(X >= k) (1 - P(X >= k')), k >= k', where the values are P(X >= k)."""
+        return self._pairs(lambda level: weight * (1 - self.values[level]))
+
+    def _pairs(self, of_lower: Callable[[int], Floats]) -> Floats:
+        """Items x levels x levels: sums of the values of a level times what belongs to the lower of two levels."""
+        n, width = self.layout.n_items, self.layout.widest
+        pairs = np.empty((n, width, width))
         for a in range(width):
+            lower = of_lower(a)
             for b in range(a, width):
-                own[:, a, b] = own[:, b, a] = np.bincount(self.items, weights=lower[a] * self.values[b], minlength=n)
-        return own
+                pairs[:, a, b] = pairs[:, b, a] = sums_by_item(self.items, lower * self.values[b], n)
+        return pairs
 
     def less_passed(self, category: Any, weight: Any) -> Levels:
         """A less 1 for every threshold that was passed, by people's weights; `category` is that of each answer."""
@@ -237,10 +261,9 @@ class PatternRows(PeopleRows):
         c *= np.sqrt(each)
         expected = Levels(self.indptr, self.items, passed, layout)
         factor = replace(expected, values=c)
-        matrix = factor.once()
-        around = onto_items(matrix, matrix @ np.ones(layout.n_entries))
-        total, square = onto_items(expected.once(), self.people), expected.squares(each * (1 - passed))
-        return replace(self, expected=expected, factor=factor), (log_gamma, total, square, factor.squares(), around)
+        around = factor.sums(np.repeat(factor.row_sums(), np.diff(self.indptr)))
+        sums = (log_gamma, expected.sums(each), expected.covariances(each), factor.squares(), around)
+        return replace(self, expected=expected, factor=factor), sums
 
     def scores(self, tables: Any = None) -> Levels:
         starts, counts = self.indptr[:-1].astype(np.int64)[self.of_person], np.diff(self.indptr)[self.of_person]
@@ -347,7 +370,10 @@ class Point:
         as often as it is asked for."""
         known = self.__dict__.get("_of_parameters")
         if known is None or known[0] is not design:
-            own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
+            if is_small(design):
+                own = design.T @ by_blocks(self.layout, self.inner, design.toarray())
+            else:
+                own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
             gram = self.rows.sum(methodcaller("factor_gram", self.tables, False, design))
             known = self.__dict__["_of_parameters"] = design, sparse.csr_array(own - gram)
         return known[1]
@@ -371,9 +397,10 @@ class Point:
     def scored(self) -> Prepared:
         return self.people() if self.people else self.rows
 
-    def score_gram(self, *, single: bool = False, design: Matrix | None = None) -> Any:
+    def score_gram(self, *, single: bool = False, design: Matrix | None = None) -> Floats:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
-        return self.scored.sum(methodcaller("score_gram", self.tables, single, design))
+        gram = self.scored.sum(methodcaller("score_gram", self.tables, single, design))
+        return gram.toarray() if sparse.issparse(gram) else gram
 
     def score_squares(self, design: Matrix) -> Floats:
         """The diagonal of that."""
