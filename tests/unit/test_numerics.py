@@ -141,3 +141,26 @@ def test_a_fit_does_not_need_what_is_not_public(monkeypatch):
     np.testing.assert_allclose(other.se_, one.se_, rtol=1e-6)
     ability, expected = (fit.analyse(here).persons()["ability"] for fit in (other, one))
     np.testing.assert_allclose(ability, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("filled", [True, False])
+def test_the_gram_of_a_matrix_times_a_design_is_the_same_by_every_way(monkeypatch, small, filled):
+    rng = np.random.default_rng(4)
+    matrix = sparse.csr_array(rng.normal(size=(40, 12)) * (rng.random((40, 12)) < 0.6))
+    design = sparse.csr_array(rng.integers(-1, 2, (12, 5)).astype(float))
+    if not small:
+        monkeypatch.setattr(numerics, "SMALL_DESIGN", 0)
+    if not filled:
+        monkeypatch.setattr(numerics, "FEW_CELLS", 0)
+    product = matrix.toarray() @ design.toarray()
+    gram = numerics.gram_of(matrix, design)
+    assert sparse.issparse(gram) is not small
+    np.testing.assert_allclose(gram.toarray() if sparse.issparse(gram) else gram, product.T @ product, atol=1e-12)
+
+
+def test_sums_by_item_are_those_of_bincount():
+    items = np.array([3, 0, 3, 1, 3], dtype=np.int32)
+    values = np.array([0.5, 2.0, -1.0, 4.0, 0.25])
+    np.testing.assert_array_equal(numerics.sums_by_item(items, values, 6), np.bincount(items, values, minlength=6))
+    np.testing.assert_array_equal(numerics.sums_by_item(items[:0], values[:0], 2), [0.0, 0.0])
