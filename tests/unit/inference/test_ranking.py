@@ -111,6 +111,17 @@ def test_draws_use_the_covariance():
     assert [x.tolist() for x in middle(alone)] == [[1, 1, 3], [2, 2, 3]]
 
 
+def test_draws_use_the_covariance_of_items_that_err_unlike():
+    """The difference has the variance .04 + .01 - 2 cov: a standard deviation of .1, or of .22 without covariance."""
+    mean, sd = np.array([0.1, 0.0, -9.0]), np.array([0.2, 0.1, 0.01])
+    for covariance in (0.0199, 0.0, -0.0199):
+        matrix = np.diag(sd**2)
+        matrix[0, 1] = matrix[1, 0] = covariance
+        ranks = drawn_ranks(normal(mean, sd), covariance=matrix, rng=np.random.default_rng(2))
+        z = 0.1 / np.sqrt(0.05 - 2 * covariance)
+        assert np.mean(ranks[:, 0] == 1) == pytest.approx(0.5 * (1 + math.erf(z / np.sqrt(2))), abs=TOLERANCE)
+
+
 def test_anchored_items_do_not_err():
     responses = simulate.rasch(200, 6, seed=1).responses
     made = SpectralRasch().fit(responses).calibration_
