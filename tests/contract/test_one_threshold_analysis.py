@@ -155,7 +155,7 @@ def test_records_and_files(studies, tmp_path):
     assert {*names, "thresholds.csv", "curves.csv"} == {path.name for path in (tmp_path / "c").iterdir()}
     for name in names:
         if name != "fit.json":
-            frames = [pl.read_csv(tmp_path / folder / name) for folder in "ab"]
+            frames = [pl.read_csv(tmp_path / folder / name, infer_schema_length=None) for folder in "ab"]
             same(*({column: frame[column].to_numpy() for column in frame.columns} for frame in frames))
     assert json.loads((tmp_path / "c" / "fit.json").read_text())["counts"]["thresholds"] == ITEMS + 2
 

@@ -281,6 +281,23 @@ def test_forms_of_one_analysis_are_equated(study):
     assert np.all(found.se[0][1:-1] > 0)
 
 
+def test_errors_of_forms_of_one_analysis_have_the_whole_covariance_of_its_thresholds(study):
+    """Delta method: thresholds of one item, and of both forms, do not err independently."""
+    layout = study.responses.thresholds
+    covariance = study.threshold_covariance()
+    beta = study.calibration.thresholds
+    place = [layout.of_items(np.array(items)) for items in ([0, 1, 2], [3, 4, 5])]
+    counts = [layout.max_score[items] for items in ([0, 1, 2], [3, 4, 5])]
+    curve = equated(*(Form.of(beta[at], k) for at, k in zip(place, counts, strict=True)))
+    slopes = np.hstack([curve.by_first, curve.by_second])[1:-1]
+    both = np.concatenate(place)
+    expected = np.sqrt(np.diag(slopes @ covariance[np.ix_(both, both)] @ slopes.T))
+    found = study.equate([0, 1, 2], [3, 4, 5]).se[0][1:-1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    independent = np.sqrt(slopes**2 @ np.diag(covariance)[both])
+    assert np.median(independent / expected) > 1.1
+
+
 @pytest.mark.slow
 def test_standard_errors_of_equated_scores_cover():
     """Two samples of people take two forms with three items in common; equated scores against those of the truth."""
