@@ -149,7 +149,7 @@ def not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:
     answers = float(np.median(columns["n"][blind]))
     limit = float(np.median(limits[blind]))
     needed = float(np.median(columns["n"][blind] * (limits[blind] / WANTED) ** 2))
-    who = "" if 2 * len(blind) > n_items else f" of {len(blind):,} of {n_items:,} items"
+    who = "" if len(blind) == n_items else f" of {len(blind):,} of {n_items:,} items"
     return Finding(
         "misfit_not_visible",
         "note",
