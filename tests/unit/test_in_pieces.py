@@ -38,7 +38,7 @@ PIECES = {
     ],
     "ratings": [
         ("inference.fit.level_fit.POINT_CELLS", 1),
-        ("inference.facets.ROWS", 3),
+        ("inference.interactions.CELLS_AT_A_TIME", 3),
         ("persons.residuals.CACHED", 40),
     ],
 }

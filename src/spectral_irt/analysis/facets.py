@@ -19,17 +19,12 @@ from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.facets import (
-    CERTAIN,
-    agreement,
-    facet_findings,
-    facet_table,
-    fit_by_level,
-    interactions,
-    item_contrasts,
-)
+from spectral_irt.inference.agreement import agreement
+from spectral_irt.inference.facet_findings import facet_findings
+from spectral_irt.inference.facets import CERTAIN, facet_table, fit_by_level
 from spectral_irt.inference.fit.item_fit import verdict
 from spectral_irt.inference.fit.moments import GivenScore
+from spectral_irt.inference.interactions import interactions, item_contrasts
 from spectral_irt.inference.rating_tables import all_same, category_use, unexpected_ratings
 from spectral_irt.inference.results import two_sided
 from spectral_irt.inference.scores.reliability import separation

@@ -134,3 +134,14 @@ class FacetMeasures:
     subset_of_item: Ints
     under_prior: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     factor: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_estimated(self) -> NDArray[np.bool_]:
+        """Which parameters have an error: anchors have none."""
+        variance = self.spread if self.spread.ndim == 1 else np.diag(self.spread)
+        return np.asarray(variance != 0)
+
+    @property
+    def estimated_design(self) -> Any:
+        """The columns of the design whose parameters take up something of what is looked at."""
+        return self.design[:, np.flatnonzero(self.is_estimated)]

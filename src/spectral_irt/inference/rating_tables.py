@@ -1,9 +1,12 @@
 """Tables of ratings: how often each rater used each category, single ratings that are unexpected, and whether all
-levels of a facet are alike. Categories and averages are in the codes of the data."""
+levels of a facet are alike. Categories and averages are in the codes of the data.
+
+`Analysis.category_use` and `Analysis.unexpected_ratings` show them; `facets.py` and `interactions.py` take averages.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -50,32 +53,40 @@ def cell_averages(rated: FacetMeasures, responses: Responses, gradient: Floats, 
     layout = responses.thresholds
     codes = codes_of_ratings(rated)
     step = codes[layout.item, layout.level] - codes[layout.item, layout.level - 1]
-    given = (np.nan_to_num(responses.category_counts) * codes).sum(axis=1)
-    more = np.bincount(layout.item, step * gradient, minlength=layout.n_items)
-    n, total, expected = (np.bincount(cell, each, n_cells) for each in (responses.item_counts, given, given + more))
+    ratings = (np.nan_to_num(responses.category_counts) * codes).sum(axis=1)
+    expected_ratings = ratings + np.bincount(layout.item, step * gradient, minlength=layout.n_items)
+    n = np.bincount(cell, responses.item_counts, n_cells)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Averages(n=n.astype(np.int64), observed=total / n, expected=expected / n)
+        return Averages(
+            n=n.astype(np.int64),
+            observed=np.bincount(cell, ratings, n_cells) / n,
+            expected=np.bincount(cell, expected_ratings, n_cells) / n,
+        )
 
 
 def category_use(rated: FacetMeasures, responses: Responses, thresholds: Floats, ability: Floats, name: str) -> Columns:
     """A row for each level of a facet, or for each `item`, and each category that its items have: the columns of
     `Analysis.category_use`."""
-    facets, layout = rated.facets, responses.thresholds
-    labels, level = (facets.items, facets.item) if name == "item" else facets.column(name)
+    layout = responses.thresholds
+    if name == "item":
+        labels = rated.facets.items
+        level = rated.facets.item
+    else:
+        labels, level = rated.facets.column(name)
     sums = category_sums(responses, thresholds, ability)
     beta = rated.likeliest
-    excess = layout.table(Likelihood(responses, beta).at(beta).gradient, 0.0)  # of persons at or above each category
-    room = np.zeros((layout.n_items, 1))
+    # How many more persons are expected at or above each category than there are.
+    excess = layout.table(Likelihood(responses, beta).at(beta).gradient, 0.0)
+    nobody = np.zeros((layout.n_items, 1))
     counts = responses.category_counts
-    expected = counts + np.hstack([room, excess]) - np.hstack([excess, room])
+    expected = counts + np.hstack([nobody, excess]) - np.hstack([excess, nobody])
     location = layout.mean(thresholds)[:, None]
     item, category = np.nonzero(np.isfinite(counts))
     codes, code = np.unique(codes_of_ratings(rated)[item, category], return_inverse=True)
     cell = level[item] * len(codes) + code.ravel()
 
     def by_cell(values: Floats) -> Floats:
-        sums: Floats = np.bincount(cell, values[item, category], len(labels) * len(codes)).astype(np.float64)
-        return sums
+        return np.bincount(cell, values[item, category], len(labels) * len(codes)).astype(np.float64)
 
     n = by_cell(counts)
     share = n / np.maximum(n.reshape(-1, len(codes)).sum(axis=1), 1).repeat(len(codes))
@@ -101,34 +112,52 @@ def unexpected_ratings(
     beta = checked(responses, thresholds)
     position = np.arange(responses.n_persons)
     kernel_arguments = (beta, responses.thresholds, codes_of_ratings(rated))
-    parts = list(responses.entries.map(_unexpected, *kernel_arguments, persons=(ability, position)))
-    person, item, code, expected, z = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(-np.abs(z), kind="stable")[:limit]
-    person, item = person[order].astype(np.int64), item[order].astype(np.int64)
+    unexpected = Unexpected(*responses.entries.gather(_unexpected, *kernel_arguments, persons=(ability, position)))
+    order = np.argsort(-np.abs(unexpected.z), kind="stable")[:limit]
+    person = unexpected.person[order]
+    item = unexpected.item[order]
     facets = rated.facets
-    columns: dict[str, Any] = {"person": responses.persons[person]}
+    columns: Columns = {"person": responses.persons[person]}
     for name, levels, codes in zip(facets.names, facets.levels, facets.codes.T, strict=True):
         columns[name] = levels[codes[item]]
-    numbers = {"response": as_whole(code), "expected": expected, "z": z}
-    return columns | {name: values[order] for name, values in numbers.items()} | {"ability": ability[person]}
+    columns["response"] = as_whole(unexpected.code)[order]
+    columns["expected"] = unexpected.expected[order]
+    columns["z"] = unexpected.z[order]
+    columns["ability"] = ability[person]
+    return columns
+
+
+class Unexpected(NamedTuple):
+    """Unexpected ratings: person, virtual item, rating, what is expected, z."""
+
+    person: Ints
+    item: Ints
+    code: Floats
+    expected: Floats
+    z: Floats
 
 
 def _unexpected(
     block: Block, ability: Floats, position: Ints, beta: Floats, layout: Thresholds, codes: Floats
-) -> list[Floats]:
-    """Of the unexpected ratings of a block: person, virtual item, rating, what is expected, z."""
-    rows: list[list[Floats]] = [[] for _ in range(5)]
+) -> Unexpected:
+    no_number = np.zeros(0, dtype=np.int64)
+    parts = [Unexpected(no_number, no_number, np.zeros(0), np.zeros(0), np.zeros(0))]
     cumulated = layout.cumulated(np.nan_to_num(beta))
-    for one in answers_at(block, ability, beta, layout):
-        z = (one.x - one.mean) / np.sqrt(np.maximum(one.variance, LEAST))
+    for answers in answers_at(block, ability, beta, layout):
+        z = (answers.x - answers.mean) / np.sqrt(np.maximum(answers.variance, LEAST))
         far = np.flatnonzero(np.abs(z) >= UNEXPECTED)
-        item = one.item[far]
-        p = category_probabilities(one.theta[far], cumulated[item])
-        code = codes[item, one.x[far].astype(np.int64)]
-        expected = (p * codes[item]).sum(axis=1)
-        for row, values in zip(rows, (position[one.person[far]], item, code, expected, z[far]), strict=True):
-            row.append(values)
-    return [np.concatenate(row) if row else np.zeros(0) for row in rows]
+        item = answers.item[far].astype(np.int64)
+        p = category_probabilities(answers.theta[far], cumulated[item])
+        parts.append(
+            Unexpected(
+                person=position[answers.person[far]],
+                item=item,
+                code=codes[item, answers.x[far].astype(np.int64)],
+                expected=(p * codes[item]).sum(axis=1),
+                z=z[far],
+            )
+        )
+    return Unexpected(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class ChiSquare(NamedTuple):
@@ -147,11 +176,12 @@ def all_same(severity: Floats, se: Floats) -> ChiSquare | None:
     with (L - 1) / L because the standard errors are those of differences from the mean of all L: so its mean is L - 1
     whatever their correlations. None where fewer than two levels have an error (anchors have none).
     """
-    known = np.isfinite(severity) & np.isfinite(se) & (se > 0)
-    n_levels = int(known.sum())
+    has_error = np.isfinite(severity) & np.isfinite(se) & (se > 0)
+    n_levels = int(has_error.sum())
     if n_levels < 2:
         return None
-    severity, weight = severity[known], 1 / se[known] ** 2
+    severity = severity[has_error]
+    weight = 1 / se[has_error] ** 2
     mean = weight @ severity / weight.sum()
     chi2 = float((n_levels - 1) / n_levels * (weight @ (severity - mean) ** 2))
     df = n_levels - 1

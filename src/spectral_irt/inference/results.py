@@ -33,8 +33,10 @@ def first_few(parts: Sequence[str], what: str = "") -> str:
     >>> first_few(["a", "b"]), first_few(list("abcdefg"), " items")
     ('a; b', 'a; b; c; d; e; and 2 more items')
     """
-    more = len(parts) - NAMED
-    return "; ".join(parts[:NAMED]) + (f"; and {more:,} more{what}" if more > 0 else "")
+    text = "; ".join(parts[:NAMED])
+    if len(parts) > NAMED:
+        text += f"; and {len(parts) - NAMED:,} more{what}"
+    return text
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,10 +101,10 @@ def wald_tail(statistic: ArrayLike, df: ArrayLike, df2: ArrayLike = np.inf) -> A
     if np.all(np.isinf(df2)):
         return chi2
     finite = np.where(np.isinf(df2), df + 1, df2)
-    rest = finite - df + 1
-    enough = rest > 0
-    safe = np.where(enough, rest, 1.0)
-    tail = scipy.special.fdtrc(df, safe, np.maximum(statistic, 0) * safe / (finite * df))
+    df_of_f = finite - df + 1
+    enough = df_of_f > 0
+    df_of_f = np.where(enough, df_of_f, 1.0)
+    tail = scipy.special.fdtrc(df, df_of_f, np.maximum(statistic, 0) * df_of_f / (finite * df))
     return np.where(np.isinf(df2), chi2, np.where(enough, tail, np.nan))
 
 
@@ -111,7 +113,8 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
 
     Given that the two differ, either is as likely to be the right one: min(b, c) of b + c tosses of a coin, twice.
     """
-    b, c = np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float)
+    b = np.asarray(first_only, dtype=float)
+    c = np.asarray(second_only, dtype=float)
     p: Floats = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
     return p
 
@@ -121,7 +124,7 @@ def p_columns(p: Floats) -> Columns:
     return {"p": p, "p_holm": adjusted(p, "holm"), "p_bh": adjusted(p, "bh")}
 
 
-def adjusted(given: ArrayLike, method: str) -> Floats:
+def adjusted(p_values: ArrayLike, method: str) -> Floats:
     """p-values adjusted for asking many questions at once; NaN are left out.
 
     "holm": rejecting those below 5% makes any false rejection at all a 5% event. The k-th smallest of n is multiplied
@@ -131,13 +134,15 @@ def adjusted(given: ArrayLike, method: str) -> Floats:
     >>> adjusted([0.01, 0.04, 0.03], "holm").round(6).tolist(), adjusted([0.01, 0.04, 0.03], "bh").round(6).tolist()
     ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
     """
-    p = np.asarray(given, dtype=float)
+    p = np.asarray(p_values, dtype=float)
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known], kind="stable")]
-    rising, n, out = p[order], len(order), np.full(len(p), np.nan)
+    rising = p[order]
+    n = len(order)
     if method == "holm":
-        found = np.maximum.accumulate(rising * np.arange(n, 0, -1))
+        of_rising = np.maximum.accumulate(rising * np.arange(n, 0, -1))
     else:
-        found = np.minimum.accumulate((rising * n / np.arange(1, n + 1))[::-1])[::-1]
-    out[order] = np.minimum(found, 1.0)
-    return out
+        of_rising = np.minimum.accumulate((rising * n / np.arange(1, n + 1))[::-1])[::-1]
+    p_adjusted = np.full(len(p), np.nan)
+    p_adjusted[order] = np.minimum(of_rising, 1.0)
+    return p_adjusted

@@ -13,9 +13,12 @@ from ratings import given_totals, simulated
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import agreement, facet_findings, facet_table, interactions
+from spectral_irt.inference.agreement import agreement
+from spectral_irt.inference.facet_findings import facet_findings
+from spectral_irt.inference.facets import facet_table
 from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.fit.mean_squares import item_statistics
+from spectral_irt.inference.interactions import interactions
 from spectral_irt.persons.abilities import abilities, with_severities
 
 
@@ -371,7 +374,7 @@ def test_interactions_among_many_raters_are_about_those_of_the_whole_information
     responses, *_ = simulated([rng.choice(60, 3, replace=False).tolist() for _ in range(300)], 4, 3, seed=8)
     calibration = si.SpectralPartialCredit().fit(responses).calibration_
     whole = interactions(calibration, responses, "rater")
-    monkeypatch.setattr("spectral_irt.inference.facets.DENSE_PARAMETERS", 0)
+    monkeypatch.setattr("spectral_irt.inference.interactions.DENSE_PARAMETERS", 0)
     each = interactions(calibration, responses, "rater")
     key = lambda table: np.lexsort((table["item"], table["rater"]))  # noqa: E731
     np.testing.assert_allclose(each["se"][key(each)], whole["se"][key(whole)], rtol=0.002)

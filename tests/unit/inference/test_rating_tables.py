@@ -10,7 +10,7 @@ from ratings import given_totals, simulated
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
-from spectral_irt.inference.facets import item_contrasts
+from spectral_irt.inference.interactions import item_contrasts
 from spectral_irt.inference.rating_tables import all_same
 
 CODES = np.array([5, 10, 20])  # as raters wrote 0, 1, 2
@@ -152,7 +152,7 @@ def test_contrasts_are_differences_of_two_columns_more(n_items):
 
 def test_contrasts_of_very_many_are_refused(monkeypatch, study):
     study, _ = study
-    monkeypatch.setattr("spectral_irt.inference.facets.DENSE_PARAMETERS", 3)
+    monkeypatch.setattr("spectral_irt.inference.interactions.DENSE_PARAMETERS", 3)
     with pytest.raises(OptionError, match="8 pairs of rater and item; contrasts are for up to 3"):
         item_contrasts(study.calibration, study.responses, "rater")
 

@@ -147,9 +147,9 @@ class ResidualTable:
         other = sums.e.swapaxes(1, 2)
         other_square = sums.square.swapaxes(1, 2)
         spread = (n * sums.square - sums.e**2) * (n * other_square - other**2)
-        known = (n >= min_people) & (spread > TINY * (n * sums.square) * (n * other_square))
+        has_q3 = (n >= min_people) & (spread > TINY * (n * sums.square) * (n * other_square))
         q3 = np.full(spread.shape, np.nan)
-        np.divide(n * sums.product - sums.e * other, np.sqrt(np.maximum(spread, 0)), out=q3, where=known)
+        np.divide(n * sums.product - sums.e * other, np.sqrt(np.maximum(spread, 0)), out=q3, where=has_q3)
         # People without a response to an item have a residual of 0 there, and count.
         z = sums.z / len(self.seen)
         covariance = sums.z_product / len(self.seen) - z[:, :, None] * z[:, None, :]

@@ -68,21 +68,25 @@ def bootstrap_limits(
     everybody = sample is None or sample >= responses.n_persons
     if sample is not None and not everybody:
         responses, _ = responses.sample(sample, generator(seed, 0))
-    population = abilities(responses, thresholds, "eap")
-    observed = conditional_statistics(responses, thresholds, scale_of_item=scale_of_item)
-    replicated = []
+    posterior = abilities(responses, thresholds, "eap")
+    statistics = []
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
         seed_of_replicate = np.random.SeedSequence([seed, 1, k])
-        replicate = redraw(responses, thresholds, population.ability, population.se, seed_of_replicate)
+        replicate = redraw(responses, thresholds, posterior.ability, posterior.se, seed_of_replicate)
         beta = thresholds
         if everybody:
             beta = _fitted_thresholds(replicate, scale_of_item)
         beta = np.where(np.isfinite(thresholds), beta, np.nan)
-        replicated.append(conditional_statistics(replicate, beta, scale_of_item=scale_of_item))
-    infits = np.array([statistics["infit"] for statistics in replicated])
-    outfits = np.array([statistics["outfit"] for statistics in replicated])
+        statistics.append(conditional_statistics(replicate, beta, scale_of_item=scale_of_item))
+    observed = conditional_statistics(responses, thresholds, scale_of_item=scale_of_item)
+    return _limit_columns(observed, statistics)
+
+
+def _limit_columns(observed: Columns, replicates: list[Columns]) -> Columns:
+    infits = np.array([statistics["infit"] for statistics in replicates])
+    outfits = np.array([statistics["outfit"] for statistics in replicates])
     infit = observed["infit"]
     infit_band = band(infit, infits)
     columns: Columns = {f"infit_conditional_{name}": values for name, values in infit_band._asdict().items()}
@@ -127,10 +131,10 @@ def student_p(observed: Floats, drawn: Floats) -> Floats:
     """Two-sided p of a value as far from the mean of the replicates, by Student's distribution; NaN where they are all
     alike. It can be as small as may be, and be adjusted for asking of many items, which ranks among some hundred
     replicates cannot."""
-    known = np.isfinite(drawn)
-    counts = known.sum(axis=0)
+    has_value = np.isfinite(drawn)
+    counts = has_value.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
-        variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
+        mean = np.where(has_value, drawn, 0.0).sum(axis=0) / counts
+        variance = np.where(has_value, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
         t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
         return np.where((counts > 1) & (variance > 0), 2 * scipy.special.stdtr(counts - 1.0, -t), np.nan)

@@ -16,6 +16,8 @@ u C, u = trace(C) / (number of raters - 1), which is exact for raters of the sam
     w = sum ((S - E)^2 - C_rr) / sum u C_rr.
 
 Estimated severities draw the sums near: each takes about u off the numerator, as far as no prior holds it.
+
+`Analysis.facet` shows H of each rater; errors of persons and the reliability allow for w.
 """
 
 from __future__ import annotations
@@ -64,96 +66,111 @@ def halo_of_facet(calibration: Calibration, responses: Responses, name: str) -> 
     data are too large."""
     rated = calibration.facets
     assert rated is not None
-    labels, code = rated.facets.column(name)
-    own = rated.of[name]
-    sums = summed_by_level(responses, np.nan_to_num(rated.likeliest), code)
+    labels, level = rated.facets.column(name)
+    measures = rated.of[name]
+    sums = summed_by_level(responses, np.nan_to_num(rated.likeliest), level)
     if sums is None:
         return None
-    counted = np.where(sums.several, sums.level, -1)
-    size = len(labels)
-    free = own["status"] != "anchored"
-    columns = sparse.eye_array(size, format="csr")[:, np.flatnonzero(free)]
+    n_levels = len(labels)
+    counted_level = np.where(sums.several, sums.level, -1)
+    is_free = measures["status"] != "anchored"
+    columns = sparse.eye_array(n_levels, format="csr")[:, np.flatnonzero(is_free)]
     design = sparse.csr_array(columns[sums.level[sums.responses.thresholds.item]])
     given = GivenScore.of(sums.responses, sums.thresholds)
     no_ability = np.zeros(sums.responses.n_persons)
-    together = level_sums(sums.responses, given, no_ability, np.minimum(counted, 0), 1, design)
-    if not together.variance[INFIT, 0] > 0:
+    together = level_sums(sums.responses, given, no_ability, np.minimum(counted_level, 0), 1, design)
+    variance = float(together.variance[INFIT, 0])
+    if not variance > 0:
         return None
-    by_level = level_sums(sums.responses, given, no_ability, counted, size, design)
-    kernel_arguments = (given, counted, sums.level, size)
+    by_level = level_sums(sums.responses, given, no_ability, counted_level, n_levels, design)
+    level_variance = by_level.variance[INFIT]
+    kernel_arguments = (given, counted_level, sums.level, n_levels)
     information, scaled = sums.responses.entries.sum(_impressions, *kernel_arguments, persons=(given.pattern,))
-    # A severity under a prior of precision a keeps I / (I + a) of what an estimate takes up.
+    # A severity under a prior of precision a takes up I / (I + a) of what it would without, and the levels of a subset
+    # one severity less than they are.
     precision = prior_precision(calibration, name)
-    kept = free * (1 - len(np.unique(own["subset"])) / size)
+    free_share = is_free * (1 - len(np.unique(measures["subset"])) / n_levels)
     with np.errstate(divide="ignore", invalid="ignore"):
-        taken = np.where(information > 0, kept * scaled / (information + precision), 0.0)
-        ratio = 1 + (by_level.value[INFIT] + taken) / by_level.v
-        z = (by_level.value[INFIT] + taken) / np.sqrt(by_level.variance[INFIT])
-    excess = float(together.value[INFIT, 0] + taken.sum())
+        taken_up = np.where(information > 0, free_share * scaled / (information + precision), 0.0)
+        level_excess = by_level.value[INFIT] + taken_up
+        ratio = 1 + level_excess / by_level.v
+        z = level_excess / np.sqrt(level_variance)
+    excess = float(together.value[INFIT, 0] + taken_up.sum())
     return Halo(
         ratio=1 + excess / float(together.v[0]),
-        z=excess / float(together.variance[INFIT, 0]) ** 0.5,
+        z=excess / variance**0.5,
         n=int(together.n[0]),
         variance=max(excess, 0.0) / float(scaled.sum()),
-        of_level=np.where(by_level.variance[INFIT] > 0, ratio, np.nan),
-        of_level_z=np.where(by_level.variance[INFIT] > 0, z, np.nan),
+        of_level=np.where(level_variance > 0, ratio, np.nan),
+        of_level_z=np.where(level_variance > 0, z, np.nan),
     )
 
 
 def prior_precision(calibration: Calibration, name: str) -> float:
     """Of the prior on the severities of a facet; 0 where none acts."""
-    prior = calibration.prior
-    for term in () if prior is None else prior.terms:
+    if calibration.prior is None:
+        return 0.0
+    for term in calibration.prior.terms:
         if term.noun == f"{name} severities":
             return float(term.sd**-2)
     return 0.0
 
 
-def summed_by_level(responses: Responses, thresholds: Floats, code: Ints) -> Sums | None:
+def summed_by_level(responses: Responses, thresholds: Floats, level: Ints) -> Sums | None:
     """The ratings of each person put together by level; None where none has two, or where they are too many."""
     if not 0 < responses.n_responses <= MOST_RATINGS:
         return None
     layout = responses.thresholds
     person, item, x = responses.answers()
-    cell = person.astype(np.int64) * (code.max(initial=0) + 1) + code[item]
+    # Person and level as one number; ratings that have it in common stand together, by item.
+    cell = person.astype(np.int64) * (level.max(initial=0) + 1) + level[item]
     order = np.lexsort((item, cell))
-    person, item, x, cell = person[order], item[order], x[order], cell[order]
+    person = person[order]
+    item = item[order]
+    x = x[order]
+    cell = cell[order]
     first = np.flatnonzero(np.append(True, np.diff(cell) > 0))
     size = np.diff(np.append(first, len(cell)))
-    keys = np.add.reduceat(scramble(np.arange(layout.n_items, dtype=np.int32), SALT)[item], first)
-    _, example, which = np.unique(keys, return_index=True, return_inverse=True)
+    # Each set of items is known by a number, and becomes an item of its own.
+    set_keys = np.add.reduceat(scramble(np.arange(layout.n_items, dtype=np.int32), SALT)[item], first)
+    _, example, set_of_cell = np.unique(set_keys, return_index=True, return_inverse=True)
     if size.max(initial=0) < 2 or len(example) > MOST_SETS:
         return None
     beta = [_summed_thresholds(layout, thresholds, item[first[k] : first[k] + size[k]]) for k in example]
     together = Responses.from_codes(
         person[first],
-        which.ravel(),
+        set_of_cell.ravel(),
         np.add.reduceat(x, first),
         persons=responses.persons,
         items=np.arange(len(example)).astype(object),
         thresholds=Thresholds(np.array(list(map(len, beta)))),
     )
     return Sums(
-        responses=together, thresholds=np.concatenate(beta), level=code[item[first[example]]], several=size[example] > 1
+        responses=together,
+        thresholds=np.concatenate(beta),
+        level=level[item[first[example]]],
+        several=size[example] > 1,
     )
 
 
 def _summed_thresholds(layout: Thresholds, thresholds: Floats, items: NDArray[np.integer[Any]]) -> Floats:
     """Thresholds of the sum of the ratings of these items: log gamma_(s - 1) - log gamma_s for s = 1, 2, ..."""
-    own = thresholds[layout.of_items(items.astype(np.int64))]
-    center = own.mean()  # which keeps gamma within the range of numbers
+    beta = thresholds[layout.of_items(items.astype(np.int64))]
+    center = beta.mean()  # which keeps gamma within the range of numbers
     gamma = np.ones(1)
-    for one in np.split(own - center, np.cumsum(layout.max_score[items])[:-1]):
-        gamma = np.convolve(gamma, np.exp(-np.append(0.0, np.cumsum(one))))
+    for of_item in np.split(beta - center, np.cumsum(layout.max_score[items])[:-1]):
+        gamma = np.convolve(gamma, np.exp(-np.append(0.0, np.cumsum(of_item))))
         gamma /= gamma.max()
     return center - np.diff(np.log(np.maximum(gamma, np.finfo(float).tiny)))
 
 
 def _impressions(block: Block, pattern: Ints, given: GivenScore, counted: Ints, level: Ints, n_levels: int) -> Floats:
     """By level, sums over persons of the variance C of its sum given the total, and of u C where it counts."""
-    person, item, _, _, variance, *_ = answers_with_moments(block, pattern, given)
-    n = np.bincount(person, minlength=block.n_persons)
-    total = np.bincount(person, weights=variance, minlength=block.n_persons)
-    mean = total / np.maximum(n - 1, 1)
-    scaled = np.where(counted[item] >= 0, mean[person] * variance, 0.0)
-    return np.array([np.bincount(level[item], weights=each, minlength=n_levels) for each in (variance, scaled)])
+    sums = answers_with_moments(block, pattern, given)
+    n = np.bincount(sums.person, minlength=block.n_persons)
+    trace = np.bincount(sums.person, weights=sums.variance, minlength=block.n_persons)
+    u = trace / np.maximum(n - 1, 1)
+    scaled = np.where(counted[sums.item] >= 0, u[sums.person] * sums.variance, 0.0)
+    level_of_sum = level[sums.item]
+    by_level = [np.bincount(level_of_sum, weights=values, minlength=n_levels) for values in (sums.variance, scaled)]
+    return np.array(by_level)

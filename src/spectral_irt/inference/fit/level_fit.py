@@ -22,6 +22,8 @@ person's ratings by one level, on which the slope rests, the variance given the 
     Cov(X_i, X_j | total) = w_i [i = j] - w_i w_j / W,    W = sum w,
 
 with w such that the variances of single ratings are right; in (x - E)^2 ratings of one person count as independent.
+
+The table of raters (`inference/facets.py`) and halo (`halo.py`) rest on these.
 """
 
 from __future__ import annotations
@@ -46,12 +48,16 @@ from spectral_irt.persons.residuals import LEAST, standardized
 from spectral_irt.tables import Columns
 
 Complex = NDArray[np.complex128]
-INFIT, OUTFIT, SLOPE = 0, 1, 2  # rows of arrays with one for each function of a rating
+# Rows of arrays with one for each function of a rating.
+INFIT = 0
+OUTFIT = 1
+SLOPE = 2
 FUNCTIONS = 3
 POINT_CELLS = 200_000  # numbers at a time at the points of the circle: 3 MB, and thirty times that in sparse matrices
 PAIR_WORK = 400_000  # thresholds met, over all patterns of people: up to here pairs take a few seconds
 WEIGHT_STEPS = 8  # to the weights of which ratings given the total have their variances
 LEAST_REST = 0.1  # of a person's weight, what a rating leaves to the others: fewer than that have no steady weights
+SINGULAR = 1e-10  # of the largest eigenvalue: a direction that nothing is known about
 ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off: less is rounding
 
 
@@ -70,6 +76,25 @@ class LevelSums(NamedTuple):
     variance: Floats
 
 
+class RatingSums(NamedTuple):
+    """Sums over the ratings x of each level, by the moments of x given the total: E, V, the third C and the fourth D;
+    theta is the ability. S is the sum of a person's ratings by the level."""
+
+    n: Floats
+    square_over_v: Floats  # (x - E)^2 / V
+    square: Floats  # (x - E)^2
+    v: Floats
+    slope: Floats  # theta (x - E)
+    off: Floats  # x - E
+    infit_variance: Floats  # D - V^2
+    outfit_variance: Floats  # D / V^2 - 1
+    slope_variance: Floats  # theta^2 Var S
+    r_infit: Floats  # Cov of (x - E)^2 and x: C
+    r_outfit: Floats  # C / V
+    r_slope: Floats  # theta Var S
+    variance_of_sum: Floats  # Var S
+
+
 class Adaptation(NamedTuple):
     """What estimated parameters take up: the variance of each F, functions x levels; R, functions x levels x
     parameters; I; and P(X >= k | total) summed over people, for every threshold."""
@@ -78,6 +103,9 @@ class Adaptation(NamedTuple):
     cross: Floats
     information: Floats
     expected: Floats
+
+    def plus(self, other: Adaptation) -> Adaptation:
+        return Adaptation(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 def level_fit(
@@ -113,61 +141,61 @@ def level_sums(
     layout = responses.thresholds
     ability = np.where(np.isfinite(ability), ability, 0.0)
     kernel_arguments = (given, level, n_levels)
-    rows, counts = responses.entries.sum(_observed_sums, *kernel_arguments, persons=(given.pattern, ability))
-    n, square_over_v, square, v, slope, off, inner, outer, slope_inner, third, third_over_v, slope_third, sum_v = rows
-    observed = np.array([square - v, square_over_v - n, slope])
+    rows, counts = responses.entries.sum(_rating_sums, *kernel_arguments, persons=(given.pattern, ability))
+    sums = RatingSums(*rows)
+    observed = np.array([sums.square - sums.v, sums.square_over_v - sums.n, sums.slope])
     adaptation = _adaptation(responses, given.beta, ability, level, n_levels, design)
     if adaptation is None:
-        variance = np.array([inner, outer, slope_inner])
-        cross = np.array([third, third_over_v, slope_third])
-        severity_information = np.array([v, v, sum_v])
+        variance = np.array([sums.infit_variance, sums.outfit_variance, sums.slope_variance])
+        cross = np.array([sums.r_infit, sums.r_outfit, sums.r_slope])
+        severity_information = np.array([sums.v, sums.v, sums.variance_of_sum])
         with np.errstate(divide="ignore", invalid="ignore"):
-            taken = np.where(severity_information > 0, cross / severity_information, 0.0)
-        value = observed - taken * off
-        left = variance - taken * cross
+            per_off = np.where(severity_information > 0, cross / severity_information, 0.0)
+        value = observed - per_off * sums.off
+        left = variance - per_off * cross
     else:
         variance = adaptation.variance
         passed = above(counts)[layout.item, layout.level - 1]
         score = design.T @ (passed - adaptation.expected)
-        inverse = np.linalg.pinv(adaptation.information, rcond=1e-10, hermitian=True)
-        taken = adaptation.cross @ inverse
-        value = observed - taken @ score
-        left = variance - np.einsum("flp,flp->fl", taken, adaptation.cross)
+        inverse = np.linalg.pinv(adaptation.information, rcond=SINGULAR, hermitian=True)
+        per_score = adaptation.cross @ inverse
+        value = observed - per_score @ score
+        left = variance - np.einsum("flp,flp->fl", per_score, adaptation.cross)
     left = np.where(left > ROUNDING * variance, left, 0.0)
-    return LevelSums(n=n, square=square, square_over_v=square_over_v, v=v, value=value, variance=left)
+    return LevelSums(
+        n=sums.n, square=sums.square, square_over_v=sums.square_over_v, v=sums.v, value=value, variance=left
+    )
 
 
-def _observed_sums(
+def _rating_sums(
     block: Block, pattern: Ints, ability: Floats, given: GivenScore, level: Ints, n_levels: int
 ) -> tuple[Floats, Floats]:
-    """Sums over the ratings of each level, in the order in which `level_sums` unpacks them; and items x categories, how
-    many people without an extreme total gave each rating."""
+    """The fields of `RatingSums`; and items x categories, how many people without an extreme total gave each rating."""
     answers = answers_with_moments(block, pattern, given)
-    person, item, x, mean, variance, third, fourth = answers
-    theta = ability[person]
-    v = np.maximum(variance, LEAST)
-    off = x - mean
+    theta = ability[answers.person]
+    v = np.maximum(answers.variance, LEAST)
+    off = answers.x - answers.mean
     square = off**2
-    own = level[item]
-    inside = own >= 0
-    # Sums of a person's ratings by one level: their variance, in the place of the first of these ratings.
-    of_sum = variance_of_sums(person, own, v)
-    values = (
-        np.ones(len(x)),
-        square / v,
-        square,
-        v,
-        theta * off,
-        off,
-        fourth - v**2,
-        fourth / v**2 - 1,
-        theta**2 * of_sum,
-        third,
-        third / v,
-        theta * of_sum,
-        of_sum,
+    level_of_rating = level[answers.item]
+    # In the place of the first of a person's ratings by one level.
+    of_sum = variance_of_sums(answers.person, level_of_rating, v)
+    values = RatingSums(
+        n=np.ones(len(off)),
+        square_over_v=square / v,
+        square=square,
+        v=v,
+        slope=theta * off,
+        off=off,
+        infit_variance=answers.fourth - v**2,
+        outfit_variance=answers.fourth / v**2 - 1,
+        slope_variance=theta**2 * of_sum,
+        r_infit=answers.third,
+        r_outfit=answers.third / v,
+        r_slope=theta * of_sum,
+        variance_of_sum=of_sum,
     )
-    sums = [np.bincount(own[inside], weights=value[inside], minlength=n_levels) for value in values]
+    counted = level_of_rating >= 0
+    sums = [np.bincount(level_of_rating[counted], weights=value[counted], minlength=n_levels) for value in values]
     return np.array(sums), answers.counts(given.layout)
 
 
@@ -184,9 +212,8 @@ def variance_of_sums(person: Ints, level: Ints, variance: Floats) -> Floats:
     for _ in range(WEIGHT_STEPS):
         share = w / np.bincount(person, w)[person]
         w = variance / np.maximum(1 - share, LEAST_REST)
-    _, first, cell = np.unique(
-        person.astype(np.int64) * (level.max(initial=0) + 2) + level + 1, return_index=True, return_inverse=True
-    )
+    person_and_level = person.astype(np.int64) * (level.max(initial=0) + 2) + level + 1
+    _, first, cell = np.unique(person_and_level, return_index=True, return_inverse=True)
     w_of_sum = np.bincount(cell.ravel(), w)
     w_of_person = np.bincount(person, w)[person[first]]
     of_sum = np.zeros(len(variance))
@@ -214,7 +241,7 @@ def _adaptation(
     kernel_arguments = (theta, padded(layout, thresholds), layout, padded_level, n_levels, padded_design)
     total: Adaptation | None = None
     for part in parts.map(_part_adaptation, *kernel_arguments):
-        total = part if total is None else Adaptation(*(a + b for a, b in zip(total, part, strict=True)))
+        total = part if total is None else total.plus(part)
     if total is None:  # nobody without an extreme total
         return None
     return Adaptation(
@@ -223,6 +250,32 @@ def _adaptation(
         information=total.information,
         expected=total.expected[:-1],
     )
+
+
+class Products(NamedTuple):
+    """Products of each rating with itself, for each rating of each pattern, times the people: of the functions, of
+    functions and scores, and of scores."""
+
+    variance: Floats
+    cross: Floats
+    information: Floats
+
+    @classmethod
+    def of(cls, p: Floats, functions: Floats, passed: Floats, people: Floats) -> Products:
+        """What they are given the total."""
+        return cls(
+            variance=(p * functions**2).sum(axis=1) * people,
+            cross=above(p * functions, axis=1) * people,
+            information=(np.minimum(passed[:, None], passed) - passed[:, None] * passed) * people,
+        )
+
+    def take_off(self, weight: Complex, means: Complex, scores: Complex) -> None:
+        """Take off those that products of sums have at these points."""
+        variance, cross, information = self
+        for w, mean, score in zip(weight, means, scores, strict=True):
+            variance -= (w * mean**2).real
+            cross -= (w * mean[:, None] * score).real
+            information -= (w * score[:, None] * score).real
 
 
 def _part_adaptation(
@@ -238,56 +291,49 @@ def _part_adaptation(
     contour = Contour.of(cumulated.T[1:, part.items.T], part.scores, part.max_scores)
     above_lowest = contour.given.p
     p = np.concatenate([np.maximum(1 - above_lowest.sum(axis=0, keepdims=True), 0.0), above_lowest])
-    category = np.arange(len(p), dtype=float)[:, None, None]
-    mean = (category * p).sum(axis=0)
-    v = np.maximum(((category - mean) ** 2 * p).sum(axis=0), LEAST)
-    square = (category - mean) ** 2 - v
-    functions = np.stack([square, square / v, (category - mean) * theta[part.which]])
+    functions = _functions_of_ratings(p, theta[part.which])
     functions *= part.inside.T
     passed = above(p, axis=0)
-    # Each rating with itself, exactly; less what the products of sums have of it, which `_pair_sums` takes off.
-    own_variance = (p * functions**2).sum(axis=1) * part.people
-    own_cross = above(p * functions, axis=1) * part.people
-    own_information = (np.minimum(passed[:, None], passed) - passed[:, None] * passed) * part.people
-    own = (own_variance, own_cross, own_information)
+    # Each rating with itself, exactly; less what the products of sums at the points of the circle have of it.
+    with_itself = Products.of(p, functions, passed, part.people)
     codes = threshold_codes(layout)[part.items].transpose(2, 1, 0)  # thresholds x ratings x people
-    own_level = level[part.items.T]
+    level_of_rating = level[part.items.T]
     n_entries = layout.n_entries + 1
     variance = np.zeros((FUNCTIONS, n_levels + 1))
     cross = np.zeros((FUNCTIONS, n_levels + 1, design.shape[1]))
     information = np.zeros((design.shape[1], design.shape[1]))
-    step = max(POINT_CELLS // (functions[:, 0].size + passed.size), 1)
-    for start in range(0, len(contour.angle), step):
-        points = slice(start, start + step)
-        some = replace(contour, angle=contour.angle[points], weight=contour.weight[points])
-        means, scores = _means_at_points(some, functions, passed)
-        weight = some.weight * part.people  # points x people
-        _take_off_own(own, weight, means, scores)
+    points_at_a_time = max(POINT_CELLS // (functions[:, 0].size + passed.size), 1)
+    for start in range(0, len(contour.angle), points_at_a_time):
+        points = slice(start, start + points_at_a_time)
+        some_points = replace(contour, angle=contour.angle[points], weight=contour.weight[points])
+        means, scores = _means_at_points(some_points, functions, passed)
+        weight = some_points.weight * part.people  # points x people
+        with_itself.take_off(weight, means, scores)
         # Sums over the ratings of a person, a row for each point and person: by level, and by parameter.
         row = np.arange(weight.size).reshape(weight.shape)
         by_parameter = _summed(scores, row[:, None, None], codes, n_entries) @ design
         weighted = sparse.csr_array(by_parameter.multiply(weight.ravel()[:, None]))
         information += (by_parameter.T @ weighted).real.toarray()
         for k in range(FUNCTIONS):
-            by_level = _summed(means[:, k], row[:, None], own_level, n_levels + 1)
+            by_level = _summed(means[:, k], row[:, None], level_of_rating, n_levels + 1)
             variance[k] += (by_level.multiply(by_level).T @ weight.ravel()).real
             cross[k] += (by_level.T @ weighted).real.toarray()
     for k in range(FUNCTIONS):
-        variance[k] += np.bincount(own_level.ravel(), own_variance[k].ravel(), minlength=n_levels + 1)
-        cross[k] += (_summed(own_cross[k], own_level, codes, n_entries, n_levels + 1) @ design).toarray()
-    of_thresholds = _summed(own_information, codes[:, None], codes, n_entries, n_entries)
+        variance[k] += np.bincount(level_of_rating.ravel(), with_itself.variance[k].ravel(), minlength=n_levels + 1)
+        cross[k] += (_summed(with_itself.cross[k], level_of_rating, codes, n_entries, n_levels + 1) @ design).toarray()
+    of_thresholds = _summed(with_itself.information, codes[:, None], codes, n_entries, n_entries)
     information += (design.T @ of_thresholds @ design).toarray()
     expected = np.bincount(codes.ravel(), (passed * part.people).ravel(), minlength=n_entries).astype(np.float64)
     return Adaptation(variance=variance, cross=cross, information=information, expected=expected)
 
 
-def _take_off_own(own: tuple[Floats, Floats, Floats], weight: Complex, means: Complex, scores: Complex) -> None:
-    """Take the products of each rating with itself at these points off its variance, cross terms and information."""
-    variance, cross, information = own
-    for w, mean, score in zip(weight, means, scores, strict=True):
-        variance -= (w * mean**2).real
-        cross -= (w * mean[:, None] * score).real
-        information -= (w * score[:, None] * score).real
+def _functions_of_ratings(p: Floats, theta: Floats) -> Floats:
+    """f of every category, for infit, outfit and slope: functions x categories x ratings x people."""
+    category = np.arange(len(p), dtype=float)[:, None, None]
+    mean = (category * p).sum(axis=0)
+    v = np.maximum(((category - mean) ** 2 * p).sum(axis=0), LEAST)
+    square = (category - mean) ** 2 - v
+    return np.stack([square, square / v, (category - mean) * theta])
 
 
 def _means_at_points(contour: Contour, functions: Floats, passed: Floats) -> tuple[Complex, Complex]:
@@ -306,8 +352,8 @@ def at_points(contour: Contour) -> Iterator[Complex]:
     category = np.arange(len(contour.p), dtype=float)[:, None, None]
     for angle in contour.angle:
         q = contour.p * np.exp(1j * category * angle)
-        factor = q.sum(axis=0)
-        q /= np.where(np.abs(factor) < LEAST_FACTOR, LEAST_FACTOR, factor)
+        generating = q.sum(axis=0)  # g_i(z)
+        q /= np.where(np.abs(generating) < LEAST_FACTOR, LEAST_FACTOR, generating)
         yield q
 
 

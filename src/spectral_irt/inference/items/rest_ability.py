@@ -131,5 +131,6 @@ def p_rising(groups: AbilitySums) -> Floats:
         slope_variance = variance_part.sum(axis=-1)
         t = slope / np.sqrt(slope_variance)
         df = slope_variance**2 / np.where(enough, variance_part**2 / (n - 1), 0.0).sum(axis=-1)
-    known = (enough.sum(axis=-1) > 1) & np.isfinite(t) & np.isfinite(df)
-    return np.where(known, scipy.special.stdtr(np.where(known, df, 1.0), np.where(known, -t, 0.0)), np.nan)
+    has_test = (enough.sum(axis=-1) > 1) & np.isfinite(t) & np.isfinite(df)
+    p = scipy.special.stdtr(np.where(has_test, df, 1.0), np.where(has_test, -t, 0.0))
+    return np.where(has_test, p, np.nan)

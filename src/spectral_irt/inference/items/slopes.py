@@ -113,10 +113,10 @@ class Score(NamedTuple):
         sum of their squares has the mean m - 1 and the variance 2 (m - 1) + sum (1 - w_i)^2 k_i, k_i the fourth
         cumulant of an independent z, 0 where it is normal.
         """
-        known = self.variance > NO_VARIANCE
-        variance = self.variance[known]
+        varies = self.variance > NO_VARIANCE
+        variance = self.variance[varies]
         free = 1 - variance / max(float(variance.sum()), NO_VARIANCE)
-        return float(2 * free.sum() + free**2 @ (self.z2_variance[known] - 2))
+        return float(2 * free.sum() + free**2 @ (self.z2_variance[varies] - 2))
 
 
 class Regression(NamedTuple):
