@@ -76,11 +76,10 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
         other_name = "group"
         cells = _cells_with_groups(rated, responses, name, groups, design)
     # First the level's own column is taken off, whose score is 0 at the maximum, then the other parameters.
-    is_estimated = rated.is_estimated
-    column_of_all = rated.columns[name].start + cells.level
-    column = np.maximum(np.cumsum(is_estimated)[column_of_all] - 1, 0)
+    column_of_level = rated.columns[name].start + cells.level
+    column = np.maximum(np.cumsum(rated.is_estimated)[column_of_level] - 1, 0)
     share = cells.with_level / np.maximum(matrix.diagonal()[column], 1e-12)
-    share = np.where(is_estimated[column_of_all], share, 0.0)
+    share = np.where(rated.is_estimated[column_of_level], share, 0.0)
     score = cells.score - share * np.bincount(cells.level, cells.score)[cells.level]
 
     def without_level(some: slice) -> sparse.csr_array:
@@ -89,31 +88,27 @@ def interactions(calibration: Calibration, responses: Responses, name: str, grou
 
     taken_up = _taken_up(matrix, few, without_level, len(column))
     information = cells.information - share * cells.with_level - taken_up
-    testable = information > NOTHING_LEFT * np.maximum(cells.information, 1e-12)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.where(testable, score / information, np.nan)
-        se = np.where(testable, 1 / np.sqrt(information), np.nan)
-    z = bias / se
-    p = two_sided(z)
-    columns = {
+    is_testable = information > NOTHING_LEFT * np.maximum(cells.information, 1e-12)
+    columns: Columns = {
         name: labels[cells.level],
         other_name: cells.other,
         "n": cells.averages.n,
         "observed_average": cells.averages.observed,
         "expected_average": cells.averages.expected,
-        "bias": bias,
-        "se": se,
-        "z": z,
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
     }
-    return _most_significant_first(columns)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.where(is_testable, score / information, np.nan)
+        se = np.where(is_testable, 1 / np.sqrt(information), np.nan)
+    return _with_tests(columns, "bias", bias, se)
 
 
-def _most_significant_first(columns: Columns) -> Columns:
-    p = columns["p"]
+def _with_tests(columns: Columns, name: str, value: Floats, se: Floats) -> Columns:
+    """The columns with this value, its standard error, z and p; the most significant first."""
+    z = value / se
+    p = two_sided(z)
+    tests = {name: value, "se": se, "z": z, "p": p, "p_holm": adjusted(p, "holm")}
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
-    return {name: values[order] for name, values in columns.items()}
+    return {name: values[order] for name, values in {**columns, **tests}.items()}
 
 
 def _beside_the_largest_facet(rated: FacetMeasures) -> Mask:
@@ -203,19 +198,12 @@ def item_contrasts(calibration: Calibration, responses: Responses, name: str) ->
     contrast = np.einsum("rij,rj->ri", inverse, score[pair]) @ [1.0, -1.0]
     variance = inverse[:, 0, 0] + inverse[:, 1, 1] - 2 * inverse[:, 0, 1]
     se = np.sqrt(np.where(variance > 0, variance, np.nan))
-    z = contrast / se
-    p = two_sided(z)
-    columns = {
+    columns: Columns = {
         name: labels[cells[pair[:, 0], 0]],
         "item": rated.facets.items[cells[pair[:, 0], 1]],
         "other_item": rated.facets.items[cells[pair[:, 1], 1]],
-        "contrast": np.where(np.isfinite(se), contrast, np.nan),
-        "se": se,
-        "z": z,
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
     }
-    return _most_significant_first(columns)
+    return _with_tests(columns, "contrast", np.where(np.isfinite(se), contrast, np.nan), se)
 
 
 def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], sparse.csr_array], n: int) -> Floats:

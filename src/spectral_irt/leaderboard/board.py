@@ -230,7 +230,7 @@ class Leaderboard:
 
     @cached_property
     def slopes(self) -> Slopes:
-        """How steeply each prompt rises with the ability of models; see `inference.slopes`."""
+        """How steeply each prompt rises with the ability of models; see `inference.items.slopes`."""
         self.tell("slopes of the prompts")
         return slopes(self.answers, self.ability)
 

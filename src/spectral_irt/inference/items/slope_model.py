@@ -3,7 +3,7 @@
     P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),
 
 by EM on a grid of abilities with free weights (Bock & Aitkin 1981; Muraki 1992). Answers drawn from it say what unequal
-slopes alone make of residual correlations (`dimensions/dimensionality.py`) and of groups of unlike ability
+slopes alone make of residual correlations (`dimensions/unequal_slopes.py`) and of groups of unlike ability
 (`groups/slope_shifts.py`), before that is called a second dimension, local dependence or differential functioning.
 """
 
