@@ -614,10 +614,13 @@ class AnalysisOfPeople:
         """
         test, scale, found = Form(self.calibration.thresholds, self._layout), self.calibration.scale, self.abilities()
         sums = self.calibration.code_sums if raw == "codes" else None
-        at, given = raw_cuts(cuts, test, self.forms(), found, sums) if raw else scale_cuts(cuts, test, scale)
-        tables = self._classes(at)
+        if raw:
+            limits = raw_cuts(cuts, test, self.forms(), found, sums)
+        else:
+            limits = scale_cuts(cuts, test, scale)
+        tables = self._classes(limits.logits)
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-        named = np.tile(np.concatenate([[np.nan], given, [np.nan]]), len(tables))
+        named = np.tile(np.concatenate([[np.nan], limits.values, [np.nan]]), len(tables))
         columns = {"class": columns["class"], "cut": named, **columns}
         return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
 

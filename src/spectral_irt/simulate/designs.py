@@ -1,7 +1,7 @@
 """Who is shown what: the sampling designs of the paper and of practice.
 
-A design says which items each person is shown, run by run of people (`shown`), and, where the answers decide what comes
-next, answers at once (`given`); `draw.py` asks for `answered`, which has both.
+A design says which items each person is shown, run by run of people (`assign`); where the answers decide what comes
+next, it answers at once (`administer_run`). `draw.py` asks for `administer`, which has both.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Design:
     def check(self, n_persons: int, n_items: int) -> None:
         """Refuse what cannot be done with so many people and items."""
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         """What is shown to runs of consecutive people."""
         raise NotImplementedError
 
-    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
+    def administer(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
         """What is answered by runs of consecutive people."""
         start = 0
-        for counts, shown in self.shown(for_design, len(ability), len(items.slopes)):
+        for counts, shown in self.assign(for_design, len(ability), len(items.slopes)):
             theta = np.repeat(ability[start : start + len(counts)], counts)
             categories = items.at(shown).answers(for_answers.random(len(shown)), theta)
             yield Answers(counts, shown, categories)
@@ -85,7 +85,7 @@ class Design:
 class Complete(Design):
     """Everybody is shown every item."""
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         yield from _in_turn(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
 
 
@@ -99,7 +99,7 @@ class Sampled(Design):
         if not 0 < self.p <= 1:
             raise OptionError(f"`p` is {self.p}; the probability of showing an item must be above 0 and at most 1.")
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
         rows = max(1, int(NEARLY_FULL * CHUNK / (n_items * self.p)))
         for start in range(0, n_persons, rows):
@@ -128,7 +128,7 @@ class Popularity(Design):
                 f"give {n_persons * FEWEST:,} to {n_persons * n_items:,}."
             )
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         counts = self.counts(rng, n_persons, n_items)
         weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
         for start, stop in person_chunks(np.append(0, np.cumsum(counts)), CHUNK):
@@ -178,7 +178,7 @@ class Booklets(Design):
                 f"{n_items} items each."
             )
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.booklets) * n_items // self.booklets
         forms = (first[:, None] + np.arange(self._length(n_items))) % n_items
         yield from _in_turn(forms.astype(np.int32), n_persons)
@@ -208,7 +208,7 @@ class LinkedForms(Design):
                 f"hold {self.n_items:,}. Leave `n_items` out."
             )
 
-    def shown(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
+    def assign(self, rng: Rng, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.forms) * (self.length - self.anchors)
         forms = first[:, None] + np.arange(self.length)
         yield from _in_turn(forms.astype(np.int32), n_persons)
@@ -265,16 +265,16 @@ class Items:
 class Responsive(Design):
     """The answers so far decide what comes next."""
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+    def administer_run(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         """What a run of people is given, and answers, which follows from `luck`, a number between 0 and 1 for every
         person and item."""
         raise NotImplementedError
 
-    def answered(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
+    def administer(self, for_design: Rng, for_answers: Rng, items: Items, ability: Floats) -> Iterator[Answers]:
         rows = max(1, CHUNK // items.cumulated.size)
         for start in range(0, len(ability), rows):
             theta = ability[start : start + rows]
-            yield self.given(for_answers.random((len(theta), len(items.slopes))), items, theta)
+            yield self.administer_run(for_answers.random((len(theta), len(items.slopes))), items, theta)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Adaptive(Responsive):
         if self.length > n_items:
             raise OptionError(f"`length` is {self.length}; there are {n_items} items.")
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+    def administer_run(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         n = len(ability)
         person = np.arange(n)
         used = np.zeros(luck.shape, dtype=bool)
@@ -321,7 +321,7 @@ class TwoStage(Responsive):
         if n > n_items - 2:
             raise OptionError(f"`routing` is {n}; of {n_items} items at least two must be left to choose from.")
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+    def administer_run(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         categories = items.answers(luck, ability[:, None])
         takes_hard = 2 * categories[:, : self.routing].sum(axis=1) >= items.max_score[: self.routing].sum()
         by_difficulty = self.routing + np.argsort(items.difficulty[self.routing :], kind="stable")
@@ -340,7 +340,7 @@ class Stopping(Responsive):
 
     wrong: int = 3
 
-    def given(self, luck: Floats, items: Items, ability: Floats) -> Answers:
+    def administer_run(self, luck: Floats, items: Items, ability: Floats) -> Answers:
         order = np.argsort(items.difficulty, kind="stable")
         categories = items.answers(luck, ability[:, None])[:, order]
         n_wrong_in_a_row = np.zeros(len(ability), dtype=np.int64)

@@ -279,7 +279,7 @@ def _simulate(
         a = _as_parameters("slopes", slopes, n_items)
     items = Items(layout.cumulated(beta), a)
     blocks: list[Block] = []
-    for answers in plan.answered(streams[DESIGN_STREAM], streams[ANSWER_STREAM], items, theta):
+    for answers in plan.administer(streams[DESIGN_STREAM], streams[ANSWER_STREAM], items, theta):
         blocks += _packed(answers, layout)
     responses = Responses(
         tuple(blocks), np.arange(n_items), np.arange(n_persons), source=f"simulated data ({plan})", thresholds=layout

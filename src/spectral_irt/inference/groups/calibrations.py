@@ -318,11 +318,11 @@ def _by_estimator(responses: Responses, model: GroupEstimator) -> GroupFit:
     if dense:
         estimator.set_params(se="information")  # the covariance is wanted too
     estimator.fit(responses)
-    se, covariance = estimator.se_, None
-    if dense:
-        covariance = estimator.covariance()
-        se = np.sqrt(np.diag(covariance))
-    return GroupFit(estimator.difficulty_, se, covariance, estimator.calibration_.provenance.loglik)
+    loglik = estimator.calibration_.provenance.loglik
+    if not dense:
+        return GroupFit(estimator.difficulty_, estimator.se_, None, loglik)
+    covariance = estimator.covariance()
+    return GroupFit(estimator.difficulty_, np.sqrt(np.diag(covariance)), covariance, loglik)
 
 
 class _Parameters(NamedTuple):

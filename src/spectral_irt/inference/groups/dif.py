@@ -208,44 +208,30 @@ def differential(
     split, group_findings = large_enough(responses, by_label(responses, groups), min_people)
     if reference is not None:
         split = _with_reference(split, reference)
-    model = locations_like(calibration)
-    calibrations = calibrate_groups(responses, split, model, sampling)
-    is_anchor = _anchors(calibrations, anchors)
-    centered = calibrations.centered_on(is_anchor)
-    tables = _Tables(_contrasts(centered, level), _overall(centered, level))
-    by_slope = np.zeros(len(calibrations.items), dtype=bool)
-    if tables.flagged.any():
-        shifts = _slope_shifts(responses, split, model, calibrations, is_anchor)
-        by_slope = _take_off_slopes(tables, calibrations, shifts, anchors, level)
-    matched, matching_findings = matched_columns(calibrations.everyone, split, is_anchor, DELTA, sampling)
-    contrasts = {**tables.contrasts, **matched}
-    findings = [*group_findings, *calibrations.findings, *matching_findings]
-    test = compare_groups(calibrations)
-    findings += _findings(tables, centered, by_slope, level)
-    if not (tables.flagged.any() or by_slope.any()) and test.p < level:
-        findings.append(_all_together(test.p))
-    if not sampling.simple:
-        findings.append(_sampling_finding(centered, sampling))
+    compared = _compare(calibration, responses, split, anchors, level, sampling)
+    items = compared.groups.items
+    contrasts = compared.tables.contrasts
+    findings = [*group_findings, *compared.findings]
     if nonuniform:
-        contrasts |= nonuniform_columns(calibration, responses, split, calibrations.items, min_people, level, sampling)
+        contrasts |= nonuniform_columns(calibration, responses, split, items, min_people, level, sampling)
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
-        findings += _too_many_differ(tables.items)
+        findings += _too_many_differ(compared.tables.items)
     by_threshold: Columns = {}
     if not responses.thresholds.binary:
-        details = threshold_contrasts(calibration, responses, split, calibrations.items, is_anchor, level, sampling)
+        details = threshold_contrasts(calibration, responses, split, items, compared.anchors, level, sampling)
         by_threshold = details.thresholds
         contrasts |= details.items
         findings += details.findings
-    anchor_items = calibrations.items[is_anchor]
+    anchor_items = items[compared.anchors]
     origin = mean_location(calibration, anchor_items)
     for name in ("difficulty", "difficulty_reference"):
         contrasts[name] = contrasts[name] + origin
     return Differential(
         contrasts=contrasts,
-        items=tables.items,
-        test=test,
-        groups=centered,
+        items=compared.tables.items,
+        test=compared.test,
+        groups=compared.groups,
         reference=split.names[0],
         anchors=anchor_items,
         findings=tuple(findings),
@@ -264,6 +250,45 @@ class _Tables(NamedTuple):
         """Items that are flagged over all groups, or in one of them against the reference."""
         rows = np.vstack([self.items["flagged"], self.contrasts["flagged"].reshape(-1, len(self.items["item"]))])
         return np.asarray(rows.any(axis=0), dtype=bool)
+
+
+class _Compared(NamedTuple):
+    """Groups centered on the anchors, the differences between them as tables, the test of all items together, and what
+    to know of these."""
+
+    groups: GroupCalibrations
+    anchors: NDArray[np.bool_]
+    tables: _Tables
+    test: WaldTest
+    findings: list[Finding]
+
+
+def _compare(
+    calibration: Calibration,
+    responses: Responses,
+    split: Split,
+    anchors: str | Iterable[Any],
+    level: float,
+    sampling: Sampling,
+) -> _Compared:
+    model = locations_like(calibration)
+    groups = calibrate_groups(responses, split, model, sampling)
+    is_anchor = _anchors(groups, anchors)
+    centered = groups.centered_on(is_anchor)
+    tables = _Tables(_contrasts(centered, level), _overall(centered, level))
+    by_slope = np.zeros(len(groups.items), dtype=bool)
+    if tables.flagged.any():
+        shifts = _slope_shifts(responses, split, model, groups, is_anchor)
+        by_slope = _take_off_slopes(tables, groups, shifts, anchors, level)
+    matched, matching_findings = matched_columns(groups.everyone, split, is_anchor, DELTA, sampling)
+    findings = [*groups.findings, *matching_findings, *_findings(tables, centered, by_slope, level)]
+    test = compare_groups(groups)
+    if not (tables.flagged.any() or by_slope.any()) and test.p < level:
+        findings.append(_all_together(test.p))
+    if not sampling.simple:
+        findings.append(_sampling_finding(centered, sampling))
+    tables = _Tables({**tables.contrasts, **matched}, tables.items)
+    return _Compared(centered, is_anchor, tables, test, findings)
 
 
 def _with_reference(split: Split, reference: Any) -> Split:
@@ -439,7 +464,8 @@ def _overall(groups: GroupCalibrations, level: float, shifts: SlopeShifts | None
             df[items] = pair.df[items]
     if n_groups == 2:
         pair = _pair(groups, 1, 0, shifts)
-        statistic, p = pair.z**2, pair.p
+        statistic = pair.z**2
+        p = pair.p
     elif groups.sandwiches is None:
         statistic = weighted_spread(difficulty, np.hypot(groups.se, shift_se) ** 2)
         p = chi2_tail(statistic, n_groups - 1)

@@ -131,7 +131,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
     clauses = []
     for row in rows:
         size = columns["interaction"][row]
-        harder, easier = columns["group"][row], columns["reference"][row]
+        harder = columns["group"][row]
+        easier = columns["reference"][row]
         if size <= 0:
             harder, easier = easier, harder
         item = listed([columns["item"][row]])

@@ -129,7 +129,8 @@ def _mean_scores(cells: _Cells, n_items: int) -> tuple[Floats, Floats, Floats]:
     """Cox's estimate, its standard error, and Mantel's chi-square."""
     n = np.maximum(cells.n, 2)
     compared = cells.n > 1
-    n_focal, total = cells.n_focal, cells.total
+    n_focal = cells.n_focal
+    total = cells.total
     variance = n_focal * (n - n_focal) * (n * cells.squares - total**2) / (n * n * (n - 1))
     difference = n_focal * total / n - cells.total_focal  # E - F
     D = np.bincount(cells.item, np.where(compared, difference, 0.0), n_items)

@@ -260,7 +260,8 @@ def sandwiches(groups: Sequence[SampledPersons], thresholds: Floats, design: Flo
 
 
 def _group_sandwich(group: SampledPersons, beta: Floats, design: Floats | None, n_clusters: int) -> _GroupSandwich:
-    responses, sampling = group.responses, group.sampling
+    responses = group.responses
+    sampling = group.sampling
     informative = responses.informative
     cluster = group.cluster[informative]
     occupied = np.unique(cluster)

@@ -164,5 +164,5 @@ def _draw_responses(group: _GroupSlopes, slopes: _CommonSlopes, number: int, see
     blocks = people.engine.prepare(Block.take, people.blocks, each=[[place]]).parts
     copied = replace(people, blocks=blocks, persons=np.arange(len(place)), people=None, raw=None)
     intercepts = slopes.intercepts - slopes.origin[number] * slopes.slope[people.thresholds.item]
-    ability, ability_sd = group.model.ability[place], group.model.ability_sd[place]
-    return redraw(copied, intercepts, ability, ability_sd, seed, slope=slopes.slope)
+    model = group.model
+    return redraw(copied, intercepts, model.ability[place], model.ability_sd[place], seed, slope=slopes.slope)

@@ -52,30 +52,39 @@ class Decisions(NamedTuple):
     too_low: float
 
 
+class Cuts(NamedTuple):
+    """Cuts between classes, increasing: in logits, and as they were asked for, on the scale of report or as scores."""
+
+    logits: Floats
+    values: Floats
+
+
 def class_of(ability: Floats, cuts: Floats) -> Ints:
     """The class of each ability: 0 below the first cut, 1 from it on, ..."""
     return np.searchsorted(cuts - EQUAL, ability, side="right")
 
 
-def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats, Floats]:
-    """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
-    given = _increasing(cuts)
-    logits = (given - scale.mean) / scale.unit
-    low, high = (0.0, 0.0)
+def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> Cuts:
+    """Cuts on the scale of report; an error where nobody could be on one side."""
+    measures = _increasing(cuts)
+    logits = (measures - scale.mean) / scale.unit
     n_items = len(test.known)
+    low = high = 0.0
     if n_items:
         low, high = test.ends()
-    worst, best = ("the lowest score", "the highest")
+    worst = "the lowest score"
+    best = "the highest"
     if test.layout.binary:
-        worst, best = ("nothing right", "everything right")
+        worst = "nothing right"
+        best = "everything right"
     unit = " (in logits)" if scale.is_logits else ""
-    for cut, logit in zip(given.tolist(), logits.tolist(), strict=True):
+    for cut, logit in zip(measures.tolist(), logits.tolist(), strict=True):
         if not low < logit <= high + EQUAL:
             raise OptionError(
                 f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is {worst} and "
                 f"{scale.measure(high):.4g} {best} on all {n_items:,} items{unit}. Choose one between them."
             )
-    return logits, given
+    return Cuts(logits, measures)
 
 
 def raw_cuts(
@@ -84,10 +93,10 @@ def raw_cuts(
     forms: Forms,
     estimates: Abilities,
     sums: Callable[[Ints], CodeSums | None] | None = None,
-) -> tuple[Floats, Floats]:
-    """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing. With
-    `sums`, those of the codes of some items, cuts are such sums."""
-    given = _increasing(cuts)
+) -> Cuts:
+    """Cuts as raw scores on the whole test, and the abilities that these scores stand for. With `sums`, those of the
+    codes of some items, cuts are such sums."""
+    whole_numbers = _increasing(cuts)
     whole_forms = list(forms.items)
     if len(whole_forms) != 1:
         whole_forms = [items for items in whole_forms if len(items) == len(test.known)]
@@ -99,7 +108,7 @@ def raw_cuts(
         )
     items = whole_forms[0]
     form = test.take(items)
-    scores = given if sums is None else _scores_of_sums(given, sums(items))
+    scores = whole_numbers if sums is None else _scores_of_sums(whole_numbers, sums(items))
     for cut in scores.tolist():
         if cut != int(cut) or not 1 <= cut <= form.max_score:
             raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {form.max_score:,}, which the form has.")
@@ -109,15 +118,15 @@ def raw_cuts(
             f"the highest score ({form.max_score:,}) has no finite ability by maximum likelihood; choose a lower cut, "
             "or `ability='wle'`."
         )
-    return logits, given
+    return Cuts(logits, whole_numbers)
 
 
-def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
+def _scores_of_sums(cuts: Floats, sums: CodeSums | None) -> Floats:
     """The scores of sums of codes; an error where a sum has no score, or several."""
     if sums is None:
         raise OptionError("the codes of some categories are not known, so that cuts cannot be sums of codes.")
     scores = []
-    for cut in given.tolist():
+    for cut in cuts.tolist():
         score = None
         if cut == int(cut):
             score = sums.score_of(int(cut))
@@ -132,10 +141,10 @@ def _scores_of_sums(given: Floats, sums: CodeSums | None) -> Floats:
 
 
 def _increasing(cuts: Sequence[float]) -> Floats:
-    given = np.sort(np.asarray(cuts, dtype=np.float64))
-    if not len(given) or not np.isfinite(given).all() or len(np.unique(given)) < len(given):
+    increasing = np.sort(np.asarray(cuts, dtype=np.float64))
+    if not len(increasing) or not np.isfinite(increasing).all() or len(np.unique(increasing)) < len(increasing):
         raise OptionError("cuts are one or more different numbers, as in 450,550.")
-    return given
+    return increasing
 
 
 def cut_columns(

@@ -157,7 +157,9 @@ class Reliability:
         most people met items of their own, as in an adaptive test: these follow the answers, so that nobody could have
         met the same with another ability.
         """
-        r, rho, sd = self.form_correlation, self.eap_reliability, self.population_sd
+        r = self.form_correlation
+        rho = self.eap_reliability
+        sd = self.population_sd
         if r is None or rho is None or sd is None or not 0 < rho < 1:
             return None
         if self.same_items is None or self.same_items < MOSTLY_SHARED:
