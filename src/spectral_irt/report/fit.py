@@ -101,8 +101,8 @@ def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
     if beside:
         said += (
             " The last row is about the population, not the items, and is not counted among them: whether people are "
-            "of one population, with normal abilities, and their answers did not choose the items. It looks in a few "
-            "directions only, as many as its degrees of freedom."
+            "of one population with a normal distribution, and their answers did not choose the items. It looks in a "
+            "few directions only, as many as its degrees of freedom."
         )
     return f"{said} In large data small departures are found too: look at how large they are."
 
