@@ -80,7 +80,8 @@ class Checks:
         text = f"no misfit of {items} seen (conditional infit {infit[judged].min():.2f} to {infit[judged].max():.2f}"
         if n_blind:
             text += f"; {n_blind:,} of {judged.sum():,} have too few answers to tell"
-        return f"{text}){self._outside_limits() if self.bootstrap else self._slight_misfit()}"
+        beside = self._outside_limits() if self.bootstrap else self._slight_misfit()
+        return f"{text}){beside}"
 
     def _slight_misfit(self) -> str:
         """Items that are significantly off, by less than matters."""
