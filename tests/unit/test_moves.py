@@ -311,23 +311,63 @@ def guesses(seed, guessing, n_persons=800, n_items=24):
     return (rng.random(chance.shape) < chance).astype(float), difficulty
 
 
-def test_tailoring_leaves_out_what_is_below_the_limit_and_no_more():
-    values, _ = guesses(1, 0.25)
+def without_what_is_unlikely(values, difficulty, below):
+    """Person by person, until nothing is below the limit."""
+    values = values.copy()
+    for row in values:
+        while True:
+            there = ~np.isnan(row)
+            if not there.any():
+                break
+            # Warm's estimate: where the gradient of log(likelihood) + log(information) / 2 is zero.
+            low, high = -30.0, 30.0
+            for _ in range(80):
+                theta = (low + high) / 2
+                p = 1 / (1 + np.exp(difficulty[there] - theta))
+                information = np.sum(p * (1 - p))
+                gradient = row[there].sum() - p.sum() + np.sum(p * (1 - p) * (1 - 2 * p)) / (2 * information)
+                if gradient > 0:
+                    low = theta
+                else:
+                    high = theta
+            unlikely = there & (1 / (1 + np.exp(difficulty - theta)) < below)
+            if not unlikely.any():
+                break
+            row[unlikely] = np.nan
+    return values
+
+
+def test_tailoring_leaves_out_what_is_below_the_limit_round_by_round():
+    values, _ = guesses(1, 0.25, n_persons=300)
     first = si.SpectralRasch().fit(values).analyse(values)
-    changed = first.tailor(0.3)
-    chance = 1 / (1 + np.exp(first.calibration.difficulty - first.persons()["ability"].to_numpy()[:, None]))
-    expected = np.where(chance < 0.3, np.nan, values)
+    changed = first.tailor(0.4)
+    expected = values
+    removed = values.size
+    while removed > 0.001 * values.size:
+        difficulty = si.SpectralRasch().fit(expected).difficulty_
+        fewer = without_what_is_unlikely(expected, difficulty, 0.4)
+        removed = np.isnan(fewer).sum() - np.isnan(expected).sum()
+        expected = fewer
     np.testing.assert_array_equal(changed.responses.to_dense(), expected)
     table = changed.tailored()
-    np.testing.assert_array_equal(table["removed"].to_numpy(), (chance < 0.3).sum(axis=0))
+    np.testing.assert_array_equal(table["removed"].to_numpy(), np.isnan(expected).sum(axis=0))
+
+
+def test_tailoring_compares_difficulties_with_and_without_likely_guesses():
+    values, _ = guesses(1, 0.25)
+    first = si.SpectralRasch().fit(values).analyse(values)
+    changed = first.tailor(0.4)
+    table = changed.tailored()
     # The hardest items get harder, and both difficulties have the same mean over the items that lost fewest.
-    assert (table["difference"].to_numpy()[-5:] > 0.1).all()
+    assert (table["difference"].to_numpy()[-5:] > 0.2).all()
     assert (table["p_holm"].to_numpy()[-5:] < 0.05).sum() >= 3
     assert "tailored_items" in [finding.code for finding in changed.findings()]
     with pytest.raises(OptionError, match="is of all responses"):
         first.tailored()
     with pytest.raises(OptionError, match="nobody has a chance below"):
         first.tailor(1e-9)
+    with pytest.raises(DesignError, match="leaves too few responses .* Choose a lower limit"):
+        first.tailor(0.99999)
 
 
 def test_ordered_responses_are_not_tailored(study):

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data import Block, Finding, Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.analysis.tailoring import MOST_ROUNDS, SETTLED, without_unlikely
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Ints
 from spectral_irt.data.groupings import grouping_of
 from spectral_irt.data.item_changes import (
     answered,
@@ -32,7 +33,6 @@ from spectral_irt.data.item_changes import (
 )
 from spectral_irt.data.labels import by_label, column_of, positions, text_of
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.persons.residuals import probabilities
 from spectral_irt.text import and_list, count, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -308,16 +308,24 @@ class Changes:
             raise OptionError(
                 "`tailor` is about guessing, and for right and wrong responses only; these are in ordered categories."
             )
-        study = self.fit(self.responses)
-        ability = study.abilities("wle").ability
-        beta = study.calibration.thresholds
-        own = np.split(ability, self.responses.ends[1:-1])
-        blocks = self.responses.engine.prepare(_tailored_block, self.responses.blocks, beta, below, each=[own]).parts
-        tailored = replace(self.responses, blocks=blocks)
-        if tailored.n_responses == self.responses.n_responses:
+        all_responses = self.responses
+        self.untailored = study = self.fit(all_responses)
+        for _ in range(MOST_ROUNDS):
+            before = self.responses.n_responses
+            self.responses = without_unlikely(self.responses, study.calibration.thresholds, below)
+            if before - self.responses.n_responses <= SETTLED * all_responses.n_responses:
+                break
+            study = self._fit_of_tailored(below)
+        if self.responses.n_responses == all_responses.n_responses:
             raise OptionError(f"`tailor`: nobody has a chance below {below:g} on an item. Leave it out.")
-        self.untailored = study
-        self.responses = tailored
+
+    def _fit_of_tailored(self, below: float) -> Analysis:
+        try:
+            return self.fit(self.responses)
+        except DesignError as error:
+            raise DesignError(
+                f"`tailor` below {below:g} leaves too few responses ({error}) Choose a lower limit."
+            ) from None
 
     def _dif_resolve(self, by: Sequence[str]) -> tuple[Move, ...]:
         """The item with the largest DIF is split, and all others are tested again, until none is left that differs, or
@@ -372,13 +380,6 @@ def _largest_dif(study: Analysis, column: str, items: set[str]) -> LargestDif:
         if flagged and text_of(item) in items and abs(size) > found.size:
             found = LargestDif(column, text_of(item), float(abs(size)))
     return found
-
-
-def _tailored_block(block: Block, ability: Floats, beta: Floats, below: float) -> Block:
-    stays = ~(probabilities(block, beta, ability) < below)  # also where no ability is known
-    before = np.concatenate([[0], np.cumsum(stays)])
-    options = None if block.options is None else block.options[stays]
-    return Block(before[block.indptr], before[block.split], block.items[stays], options)
 
 
 class Kind(NamedTuple):

@@ -13,6 +13,7 @@ from spectral_irt.analysis.cache import columns_of, tabled
 from spectral_irt.analysis.comparison import Comparison, compare_studies
 from spectral_irt.analysis.ledger import read_ledger
 from spectral_irt.analysis.moves import Changes, Move
+from spectral_irt.analysis.tailoring import tailored_columns, tailored_finding
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Ints
@@ -24,18 +25,10 @@ from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import ADAPTIVE, RaschEstimator
 from spectral_irt.estimators.by_name import ORDERED, estimator_name, make_estimator
 from spectral_irt.inference.fit.item_fit import misfit_finding
-from spectral_irt.inference.nested import Calibrated, centered_on, nested_covariance
-from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
-
-ORIGIN = 0.25  # of the items, those that lost fewest responses, on whose mean two fits are compared
-LEVEL = 0.05
-ENOUGH = 30  # responses removed of an item that is tested: of fewer, unlikely right ones, the sum is too skewed
-FEW_REMOVED = 0.01  # of its responses: an item that lost no more is among them
 
 
 class AnalysisWithMoves:
@@ -266,59 +259,8 @@ def with_tailored(study: Analysis, changes: Changes) -> None:
     """An analysis of tailored responses gets the comparison with that of all responses, and what came of it."""
     if changes.untailored is None:
         return
-    columns = tailored_columns(changes.untailored, study)
-    study._tailored = columns
-    moved = np.flatnonzero(columns["p_holm"] < LEVEL)
-    removed = int(columns["removed"].sum())
-    sentence = f"{removed:,} responses that may be guesses were left out. No difficulty changed significantly."
-    if len(moved):
-        largest = moved[np.argmax(np.abs(columns["difference"][moved]))]
-        changed = count(len(moved), "difficulty", "difficulties")
-        sentence = (
-            f"{removed:,} responses that may be guesses were left out. Without them {changed} changed significantly "
-            f"(Holm, 5%); largest: {listed(columns['item'][[largest]])}, by {columns['difference'][largest]:.2f}."
-        )
-    finding = Finding("tailored_items", "note", sentence, "tailored.csv has all items.", tuple(columns["item"][moved]))
-    study.ledger_findings = (*study.ledger_findings, finding)
-
-
-def tailored_columns(first: Analysis, second: Analysis) -> Columns:
-    """Difficulties with and without likely guesses; see `AnalysisWithMoves.tailored`."""
-    before, after = first.calibration, second.calibration
-    place = positions(after.labels, before.labels)
-    some = np.flatnonzero(after.measured & (place >= 0) & before.measured[place])
-    place = place[some]
-    removed = before.n[place] - after.n[some]
-    share = removed / np.maximum(before.n[place], 1)
-    n_origin = max(2, int(np.ceil(ORIGIN * len(some))))
-    origin = share <= max(np.sort(share)[:n_origin][-1], FEW_REMOVED)
-    weights = origin / origin.sum()
-    one, other = before.difficulty[place], after.difficulty[some]
-    shift = weights @ (other - one)
-    difference = other - one - shift
-    covariance = nested_covariance(_calibrated(first), _calibrated(second), (place, some))
-    se = np.full(len(some), np.nan)
-    if covariance is not None:
-        se = np.sqrt(np.maximum(np.diag(centered_on(covariance, weights)), 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where((se > 0) & (removed >= ENOUGH), difference / se, np.nan)
-    p = two_sided(z)
-    return {
-        "item": after.labels[some],
-        "n": after.n[some],
-        "removed": removed,
-        "difficulty_all": one + shift,
-        "difficulty": other,
-        "difference": difference,
-        "se": se,
-        "z": z,
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
-    }
-
-
-def _calibrated(study: Analysis) -> Calibrated:
-    return Calibrated(study.calibration, study.responses, study.sampling)
+    study._tailored = tailored_columns(changes.untailored, study)
+    study.ledger_findings = (*study.ledger_findings, tailored_finding(study._tailored))
 
 
 def _of_persons(labels: Any, responses: Responses, place: Ints | None) -> Any:
