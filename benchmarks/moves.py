@@ -104,6 +104,9 @@ def resolved(seed: int) -> dict[str, float]:
         "clean": float(bool(split - differ)),
         "covered": float(abs(off) < 1.96 * error),
         "off": off,
+        "z squared": float((off / error) ** 2),
+        "difference_se / error": float(means["difference_se"][1] / error),
+        "difference off": float(means["difference"][1]) - IMPACT,
     }
 
 

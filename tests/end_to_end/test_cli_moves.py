@@ -141,3 +141,24 @@ def test_a_ledger_of_another_file_is_said(quiz):
     Path("some.csv").write_text("\n".join(Path("quiz.csv").read_text().splitlines()[:600]) + "\n")
     shown = quiz.ok("fit some.csv --key quiz_key.csv --missing 9 --skip fit --moves first/moves.toml")
     assert "were made on other responses" in shown
+
+
+def test_numbers_come_from_the_persons_held_out(quiz):
+    quiz.ok(f"{LINE} --hold-out 0.5 --seed 4 -o first")
+    first = json.loads(Path("first/fit.json").read_text())
+    assert (first["counts"]["persons"], first["hold_out"]["for_choice"]) == (400, True)
+    assert not Path("first/moves.toml").exists()
+    shown = quiz.ok(f"{LINE} --hold-out 0.5 --seed 4 --dif-resolve region -o second --report report.html")
+    assert "held out while changes were chosen" in " ".join(shown.split())
+    second = json.loads(Path("second/fit.json").read_text())
+    assert (second["counts"]["persons"], second["hold_out"]["for_choice"]) == (400, False)
+    assert [move["option"] for move in second["moves"]] == ["--split tides:region"]
+    persons = [set(pl.read_csv(f"{folder}/persons.csv")["person"]) for folder in ("first", "second")]
+    assert not persons[0] & persons[1]
+    page = Path("report.html").read_text()
+    assert page.count("who were held out while changes were chosen on the other 400") >= 2
+    quiz.ok(f"{LINE} --moves second/moves.toml -o again")
+    for name in ("items.csv", "persons.csv", "moves.toml"):
+        assert Path("second", name).read_bytes() == Path("again", name).read_bytes()
+    quiz.refused(f"{LINE} --moves second/moves.toml --hold-out 0.3 -o third", "differs from the moves in")
+    quiz.refused(f"{LINE} --hold-out 2 -o third", "--hold-out is 2; it is the share of persons held out")

@@ -93,17 +93,9 @@ def test_a_ledger_of_other_data_is_said(study, tmp_path):
     assert "moves_of_other_data" in [finding.code for finding in changed.findings()]
 
 
-def test_what_asked_for_a_move_is_found():
-    data = simulate.rasch(600, 10, seed=5)
-    values = data.responses.to_dense()
-    rng = np.random.default_rng(6)
-    sex = rng.choice(["f", "m"], 600)
-    hard = (sex == "m") & (rng.random(600) < 0.5)
-    values[hard, 4] = 0.0
-    responses = si.read(frame(values, sex=sex), people=["sex"])
-    fit = si.SpectralRasch().fit(responses).analyse(responses)
-    assert fit.split("q5", by="sex").moves[0].because == "differential_items"
-    assert fit.split("q1", by="sex").moves[0].because == ""
+def test_what_asked_for_a_move_is_found(with_dif_of_q5):
+    assert with_dif_of_q5.split("q5", by="sex").moves[0].because == "differential_items"
+    assert with_dif_of_q5.split("q1", by="sex").moves[0].because == ""
 
 
 def test_codes_of_the_questionnaire_stay(study):
@@ -302,6 +294,72 @@ def test_a_super_item_of_independent_items_leaves_the_other_thresholds():
     assert np.max(np.abs(shift) / se) < 0.02
 
 
+@pytest.fixture(scope="module")
+def with_dif_of_q5():
+    data = simulate.rasch(600, 10, seed=5)
+    values = data.responses.to_dense()
+    rng = np.random.default_rng(6)
+    sex = rng.choice(["f", "m"], 600)
+    values[(sex == "m") & (rng.random(600) < 0.5), 4] = 0.0
+    responses = si.read(frame(values, sex=sex, room=[f"c{k // 20}" for k in range(600)]), people=["sex", "room"])
+    return si.SpectralRasch().fit(responses).analyse(responses)
+
+
+def test_moves_are_chosen_on_some_persons_and_the_results_are_of_the_others(with_dif_of_q5):
+    study = with_dif_of_q5
+    halves = study.hold_out(0.5, seed=3)
+    persons = [set(half.responses.persons.tolist()) for half in halves]
+    assert list(map(len, persons)) == [300, 300]
+    assert not persons[0] & persons[1]
+    chosen = halves.for_choice.dif_resolve("sex")
+    assert [move.words for move in chosen.moves] == ["q5 split by sex"]
+    changed = halves.for_results.with_moves(chosen.moves)
+    # As the fit of these persons alone, and the ledger counts them.
+    place = [k for k, label in enumerate(study.responses.persons.tolist()) if label in persons[1]]
+    others = study.responses.take_persons(np.array(place))
+    alone = si.SpectralRasch().fit(others).analyse(others).split("q5", by="sex")
+    np.testing.assert_array_equal(changed.calibration.thresholds, alone.calibration.thresholds)
+    assert changed.moves[0].effect.persons == (300, 300)
+    assert changed.moves[0].because.startswith("DIF by sex")
+    assert "held out while changes were chosen on the other 300" in changed.record()["findings"][0]["sentence"]
+    assert changed.record()["hold_out"] == {
+        "share": 0.5,
+        "seed": 3,
+        "n_for_choice": 300,
+        "n_for_results": 300,
+        "for_choice": False,
+    }
+    with pytest.raises(OptionError, match="already a part of others"):
+        changed.hold_out(0.5)
+
+
+def test_a_ledger_holds_the_same_persons_out(with_dif_of_q5, tmp_path):
+    halves = with_dif_of_q5.hold_out(0.25, seed=8)
+    changed = halves.for_results.split("q5", by="sex").drop_persons(["p1", "p2", "p3", "p4"])
+    path = tmp_path / "moves.toml"
+    path.write_text(ledger_text(changed.moves, changed.first_digest, changed.held_out))
+    again = with_dif_of_q5.with_moves(path)
+    assert again.responses.digest() == changed.responses.digest()
+    np.testing.assert_array_equal(again.calibration.thresholds, changed.calibration.thresholds)
+    assert ledger_text(again.moves, again.first_digest, again.held_out) == path.read_text()
+    path.write_text(path.read_text().replace("hold_out = 0.25", "hold_out = 1.5"))
+    with pytest.raises(ReadError, match="hold_out is a share"):
+        read_ledger(path)
+
+
+def test_clusters_are_held_out_as_a_whole(with_dif_of_q5):
+    halves = with_dif_of_q5.clustered("room").hold_out(0.4, seed=1)
+    rooms = [set(half.responses.people["room"].tolist()) for half in halves]
+    assert list(map(len, rooms)) == [18, 12]
+    assert not rooms[0] & rooms[1]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 0.01])
+def test_a_part_needs_some_persons(with_dif_of_q5, share):
+    with pytest.raises((OptionError, DesignError), match=r"`hold_out` (is|of) "):
+        with_dif_of_q5.hold_out(share)
+
+
 def guesses(seed, guessing, n_persons=800, n_items=24):
     """Right and wrong responses under the Rasch model, or with a chance to guess."""
     rng = np.random.default_rng(seed)
@@ -366,7 +424,7 @@ def test_tailoring_compares_difficulties_with_and_without_likely_guesses():
         first.tailored()
     with pytest.raises(OptionError, match="nobody has a chance below"):
         first.tailor(1e-9)
-    with pytest.raises(DesignError, match="leaves too few responses .* Choose a lower limit"):
+    with pytest.raises(DesignError, match=r"leaves too few responses .* Choose a lower limit"):
         first.tailor(0.99999)
 
 

@@ -250,6 +250,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "data_digest": digest,
         "moves": [move.to_dict() for move in study.moves],
         "first_digest": study.first_digest or None,
+        "hold_out": None if study.held_out is None else study.held_out._asdict(),
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,
@@ -434,7 +435,7 @@ def write_results(
 
 def write_ledger(study: Analysis, draft: Path) -> None:
     """The moves of an analysis as a file that does them again."""
-    draft.write_text(ledger_text(study.moves, study.first_digest), encoding="utf-8", newline="\n")
+    draft.write_text(ledger_text(study.moves, study.first_digest, study.held_out), encoding="utf-8", newline="\n")
 
 
 def write_result(

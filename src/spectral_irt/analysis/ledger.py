@@ -9,6 +9,7 @@
     because = "differential_items"
 
 `data` is the fingerprint of the responses before any move; where it differs from those at hand, a finding says so.
+With `hold_out = 0.5` and `seed = 0` below it, moves were chosen on one part of the persons and made on the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spectral_irt.analysis.hold_out import HoldOut
 from spectral_irt.analysis.moves import Move
 from spectral_irt.errors import Finding, OptionError, ReadError
 from spectral_irt.files import reason_of
@@ -31,12 +33,20 @@ HEAD = """\
 """
 
 
+class Division(NamedTuple):
+    """The share of persons that were held out, and the seed."""
+
+    share: float
+    seed: int
+
+
 class Ledger(NamedTuple):
     """Moves of a file, and the fingerprint of the responses that they were made on ("" where it is not known)."""
 
     moves: tuple[Move, ...]
     data: str
     file: str
+    hold_out: Division | None = None
 
     def findings(self, digest: str) -> tuple[Finding, ...]:
         """A warning where these moves were made on other responses."""
@@ -50,9 +60,12 @@ class Ledger(NamedTuple):
         return (Finding("moves_of_other_data", "warning", sentence, remedy),)
 
 
-def ledger_text(moves: Sequence[Move], digest: str) -> str:
+def ledger_text(moves: Sequence[Move], digest: str, held_out: HoldOut | None = None) -> str:
     """The ledger as TOML."""
-    lines = [HEAD, f"data = {_value(digest)}", ""]
+    lines = [HEAD, f"data = {_value(digest)}"]
+    if held_out is not None:
+        lines += [f"hold_out = {held_out.share!r}", f"seed = {held_out.seed}"]
+    lines.append("")
     for move in moves:
         lines += ["[[move]]", f"do = {_value(move.name)}"]
         lines += [f"{name} = {_value(value)}" for name, value in move.arguments.items()]
@@ -90,4 +103,14 @@ def read_ledger(file: str | Path) -> Ledger:
             moves.append(Move(str(entry.get("do", "")), arguments, str(entry.get("because", ""))))
         except OptionError as error:
             raise ReadError(f"{str(file)!r}, move {number}: {error}") from None
-    return Ledger(tuple(moves), str(content.get("data", "")), str(file))
+    return Ledger(tuple(moves), str(content.get("data", "")), str(file), _division(content, str(file)))
+
+
+def _division(content: Mapping[str, Any], file: str) -> Division | None:
+    share = content.get("hold_out")
+    if share is None:
+        return None
+    seed = content.get("seed", 0)
+    if not isinstance(share, float) or not 0 < share < 1 or type(seed) is not int or seed < 0:
+        raise ReadError(f"{file!r}: hold_out is a share such as 0.5, and seed a whole number from 0.")
+    return Division(share, seed)

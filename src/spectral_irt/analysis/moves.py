@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.analysis.hold_out import HoldOut
 from spectral_irt.analysis.tailoring import MOST_ROUNDS, SETTLED, without_unlikely
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Ints
@@ -31,7 +32,7 @@ from spectral_irt.data.item_changes import (
     split_item,
     without_unused,
 )
-from spectral_irt.data.labels import by_label, column_of, positions, text_of
+from spectral_irt.data.labels import Labels, by_label, column_of, positions, text_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.text import and_list, count, did_you_mean, listed
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 MISFIT = "misfit"  # of drop_persons: whose responses are too unexpected
 MISFIT_Z = 2.0  # infit or outfit, standardized: as of the persons in unexpected.csv
 EVERY_ITEM = "*"
+# Of the test (Holm) by which DIF is resolved: twice the usual 5%, since a difference that is left moves all the others,
+# and an item that is split for nothing costs a little precision only.
+RESOLVED = 0.10
 MOST_SPLIT = 20  # items that one becomes; more are likely a column of numbers or names
 # Findings that ask for a move, by its name.
 ASKED_BY = {
@@ -124,25 +128,33 @@ class Changes:
     positions: Ints | None = None  # of the persons that are left, among those at first; None: all
     first: Responses = field(init=False)  # as they were before the changes
     untailored: Analysis | None = None  # by which responses were tailored
+    held_out: HoldOut | None = None  # where these are a part of the persons
+    everybody: Labels | None = None  # labels of the persons of both parts: a list of persons names some of each
 
     def __post_init__(self) -> None:
         self.first = self.responses
+
+    def take_part(self, place: Ints, held_out: HoldOut) -> None:
+        """Go on with a part of the persons."""
+        self.everybody = self.responses.persons
+        self.positions = place
+        self.responses = self.responses.take_persons(place)
+        self.held_out = held_out
 
     def apply(self, moves: Iterable[Move], findings: Sequence[Finding] = ()) -> None:
         """Make these moves, one after the other; what asked for one that does not say is looked for in the findings."""
         for move in moves:
             before = _counts(self.responses)
-            made = KINDS[move.name].apply(self, **move.arguments)
-            steps = made if made is not None else (move,)
+            steps = KINDS[move.name].apply(self, **move.arguments)
             if self.responses.n_items < 2:
                 raise DesignError(
                     f"`{move.name}` leaves {count(self.responses.n_items, 'item')}; a scale takes two or more. Leave "
                     f"{move.option} out."
                 )
-            effect = Effect(*zip(before, _counts(self.responses), strict=True))
+            if steps is None:  # else it was made of steps, each with an effect of its own
+                steps = (replace(move, effect=Effect(*zip(before, _counts(self.responses), strict=True))),)
             for step in steps:
-                because = step.because or asked_by(step, findings)
-                self.moves += (replace(step, because=because, effect=step.effect or effect),)
+                self.moves += (replace(step, because=step.because or asked_by(step, findings)),)
 
     def place_of(self, label: Any, move: str) -> int:
         """Where an item is; an error that says which items there are, or which earlier move took it away."""
@@ -209,14 +221,17 @@ class Changes:
             left = np.flatnonzero(~out)
         else:
             place = positions(persons, responses.persons)
-            unknown = [label for label, k in zip(persons, place.tolist(), strict=True) if k < 0]
+            known = place >= 0
+            if self.everybody is not None:
+                known = positions(persons, self.everybody) >= 0
+            unknown = [label for label, is_known in zip(persons, known.tolist(), strict=True) if not is_known]
             if unknown:
                 raise OptionError(
                     f"`drop_persons` names {listed(unknown)}, who {'is' if len(unknown) == 1 else 'are'} not among the "
                     f"persons; these are {listed(responses.persons)}."
                 )
             stays = np.ones(responses.n_persons, dtype=bool)
-            stays[place] = False
+            stays[place[place >= 0]] = False
             left = np.flatnonzero(stays)
         if not len(left):
             raise DesignError("`drop_persons` leaves nobody. Leave it out.")
@@ -374,7 +389,7 @@ class LargestDif(NamedTuple):
 
 def _largest_dif(study: Analysis, column: str, items: set[str]) -> LargestDif:
     labels = grouping_of(column, column_of(study.responses, column)).labels
-    table = study.dif(labels, nonuniform=False).items
+    table = study.dif(labels, nonuniform=False, level=RESOLVED).items
     found = LargestDif(column, "", 0.0)
     for item, flagged, size in zip(table["item"].tolist(), table["flagged"], table["largest"], strict=True):
         if flagged and text_of(item) in items and abs(size) > found.size:

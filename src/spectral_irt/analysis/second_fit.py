@@ -11,6 +11,7 @@ import numpy as np
 
 from spectral_irt.analysis.cache import columns_of, tabled
 from spectral_irt.analysis.comparison import Comparison, compare_studies
+from spectral_irt.analysis.hold_out import Halves, HoldOut, divided
 from spectral_irt.analysis.ledger import read_ledger
 from spectral_irt.analysis.moves import Changes, Move
 from spectral_irt.analysis.tailoring import tailored_columns, tailored_finding
@@ -19,7 +20,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Ints
 from spectral_irt.data.categories import group_codes
 from spectral_irt.data.groupings import grouping_of
-from spectral_irt.data.labels import positions, text_of
+from spectral_irt.data.labels import Labels, positions, text_of
 from spectral_irt.errors import AnswersStayError, DesignError, OptionError
 from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import ADAPTIVE, RaschEstimator
@@ -35,13 +36,15 @@ class AnalysisWithMoves:
     """What an analysis becomes when items or persons are changed and everything is fitted again; see `Analysis`.
 
     `moves` is the ledger: every move since the first fit, what asked for it, and what it changed. `before` is the
-    analysis before the last one.
+    analysis before the last one. `held_out` says which part of the persons this is, after `hold_out`.
     """
 
     moves: tuple[Move, ...] = ()
     before: Any = None
     _first_digest: str | None = None
     ledger_findings: tuple[Finding, ...] = ()
+    held_out: HoldOut | None = None
+    _everybody: Labels | None = None
     _tailored: Columns | None = None
 
     @property
@@ -51,7 +54,8 @@ class AnalysisWithMoves:
             first: Any = self
             while first.before is not None:
                 first = first.before
-            self._first_digest = digest_of(first.responses) if self.moves else ""
+            changed = self.moves or self.held_out is not None
+            self._first_digest = digest_of(first.responses) if changed else ""
         return self._first_digest
 
     def drop(self, *items: Any, because: str = "") -> Self:
@@ -157,21 +161,74 @@ class AnalysisWithMoves:
         """The analysis after several moves, fitted once; or after those of a file (moves.toml)."""
         study: Any = self
         ledger = None
-        wanted: list[Move] = []
         if isinstance(moves, str | Path):
             ledger = read_ledger(moves)
-            wanted += ledger.moves
-        else:
-            wanted += moves
-        keep = study.calibration.model == RATING_SCALE
-        changes = Changes(study.responses, lambda responses: study, keep_unused=keep, moves=study.moves)
-        changes.fit = lambda responses: study if responses is study.responses else refitted(study, changes)
-        for move in wanted:
-            changes.apply([move], findings_for([move], study))
+            moves = ledger.moves
+            if ledger.hold_out is not None and study.held_out is None:
+                study = study.hold_out(ledger.hold_out.share, seed=ledger.hold_out.seed).for_results
+        changes = _changes_of(study)
+        for move in moves:
+            findings: tuple[Finding, ...] = ()
+            if study.held_out is None or study.held_out.for_choice:  # else the choice was made on other persons
+                findings = findings_for([move], study)
+            changes.apply([move], findings)
         other: Any = refitted(study, changes)
         if ledger is not None:
             other.ledger_findings = (*ledger.findings(other.first_digest), *other.ledger_findings)
         return other
+
+    def hold_out(self, share: float = 0.5, *, seed: int = 0) -> Halves:
+        """Two analyses of some persons each: `for_choice`, on which changes are chosen, and `for_results`, which gives
+        all numbers, with the same changes.
+
+        What is chosen by looking fits the persons that were looked at better than others. Persons are divided at
+        random, clusters as a whole.
+
+        Parameters
+        ----------
+        share : float
+            Of the persons, how many are held out for the results.
+        seed : int
+            Of the division.
+
+        Examples
+        --------
+        >>> import spectral_irt as si
+        >>> answers = si.datasets.load_quiz()
+        >>> study = si.SpectralRasch().fit(answers).analyse(answers)
+        >>> halves = study.hold_out(0.5, seed=1)
+        >>> moves = halves.for_choice.dif_resolve("region").moves
+        >>> [move.words for move in moves]
+        ['tides split by region']
+        >>> second = halves.for_results.with_moves(moves)
+        """
+        study: Any = self
+        if study.held_out is not None:
+            raise OptionError("these persons are already a part of others; hold persons out of the first analysis.")
+        if study.moves:
+            raise OptionError("persons are held out before the first change; call `hold_out` on the first analysis.")
+        parts = divided(study.responses.n_persons, share, seed, study.sampling.cluster)
+        division = parts.hold_out(share, seed)
+        halves = []
+        for place, for_choice in ((parts.for_choice, True), (parts.for_results, False)):
+            changes = _changes_of(study)
+            changes.take_part(place, division._replace(for_choice=for_choice))
+            halves.append(refitted(study, changes))
+        return Halves(*halves)
+
+
+def _changes_of(study: Analysis) -> Changes:
+    """Changes to be made to the responses of an analysis, which is fitted again as it was."""
+    changes = Changes(
+        study.responses,
+        lambda responses: study,
+        keep_unused=study.calibration.model == RATING_SCALE,
+        moves=study.moves,
+        held_out=study.held_out,
+        everybody=study._everybody,
+    )
+    changes.fit = lambda responses: study if responses is study.responses else refitted(study, changes)
+    return changes
 
 
 def digest_of(responses: Responses) -> str:
@@ -249,18 +306,22 @@ def refitted(study: Analysis, changes: Changes) -> Analysis:
         other = other.rescale(float(study._asked_scale["people_mean"]), float(study._asked_scale["people_sd"]))
     elif not scale.is_logits and not other.calibration.anchored.any():
         other = other.rescale(scale.mean, scale.unit, by="formula")
-    other.moves = changes.moves
     other.before = study
-    with_tailored(other, changes)
+    with_record(other, changes)
     return other
 
 
-def with_tailored(study: Analysis, changes: Changes) -> None:
-    """An analysis of tailored responses gets the comparison with that of all responses, and what came of it."""
-    if changes.untailored is None:
-        return
-    study._tailored = tailored_columns(changes.untailored, study)
-    study.ledger_findings = (*study.ledger_findings, tailored_finding(study._tailored))
+def with_record(study: Analysis, changes: Changes) -> None:
+    """The analysis of changed responses gets the record of what was changed; of tailored responses also the comparison
+    with all of them."""
+    study.moves = changes.moves
+    study.held_out = changes.held_out
+    study._everybody = changes.everybody
+    if changes.held_out is not None:
+        study.ledger_findings += (changes.held_out.finding,)
+    if changes.untailored is not None:
+        study._tailored = tailored_columns(changes.untailored, study)
+        study.ledger_findings += (tailored_finding(study._tailored),)
 
 
 def _of_persons(labels: Any, responses: Responses, place: Ints | None) -> Any:

@@ -149,6 +149,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     lines = []
     if study.moves:
         lines.append(("changes", f"{'; '.join(move.words for move in study.moves)}."))
+    if study.held_out is not None:
+        lines.append(("held out", study.held_out.sentence))
     if parts.persons:
         some = study._comparable()
         which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "

@@ -24,9 +24,10 @@ from spectral_irt.analysis.folder import (
     write_ledger,
     write_result,
 )
+from spectral_irt.analysis.hold_out import divided
 from spectral_irt.analysis.ledger import MOVES_FILE
-from spectral_irt.analysis.moves import Changes
-from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales, with_tailored
+from spectral_irt.analysis.moves import Changes, Move
+from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales, with_record
 from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
@@ -36,6 +37,7 @@ from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.reading.side_tables import read_people
 from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
+    from spectral_irt.data.block import Ints
     from spectral_irt.data.labels import People
     from spectral_irt.errors import Finding
     from spectral_irt.estimators.base import RaschEstimator
@@ -130,7 +133,7 @@ class FitJob:
         shows_scale = output or report or results.pupil_pages or results.bank or results.cut[0] or results.dry_run
         unscaled = results.scale and not shows_scale
         no_ability = ability != "wle" and no_persons and results.scale is None
-        idle_seed = results.seed is not None and ability != "pv"
+        idle_seed = results.seed is not None and ability != "pv" and results.hold_out is None
         no_effects = {
             "--model rsm": self.reading.model == "rsm", "--design adaptive": method.design == "adaptive",
             "--survey-weight": method.survey_weight, "--clustered-by": method.clustered_by,
@@ -244,7 +247,7 @@ class FitJob:
         self.check()
         responses = self.read(progress)
         self._estimator(responses)
-        return self._changed(responses, progress)[0].responses if self.results.moved else responses
+        return self._changed(responses, progress)[0].responses if self._changes_something else responses
 
     def groups(self, people: People, responses: Responses) -> dict[str, list[Any]]:
         """The group of every person by each column about people, None for those who have none."""
@@ -292,16 +295,16 @@ class FitJob:
             responses = self.read(progress)
             self._estimator(responses)  # errors before work
             read = time.perf_counter()
-            if results.moved:
+            changes = None
+            if self._changes_something:
                 changes, ledger = self._changed(responses, progress)
                 responses = changes.responses
             of = self._groups_of(responses)
             with warnings.catch_warnings(record=True) as heard:
-                study = self._fit(responses, progress, None if not results.moved else changes)
-            if results.moved:
-                study.moves = changes.moves
+                study = self._fit(responses, progress, changes)
+            if changes is not None:
                 study._first_digest, study.ledger_findings = ledger
-                with_tailored(study, changes)
+                with_record(study, changes)
             fitted = time.perf_counter()
             self.parts = parts = self._parts(study, of)
             if results.scale is not None:
@@ -362,17 +365,54 @@ class FitJob:
         to say where a file of moves is about others."""
         digest = digest_of(responses)
         ledger = self.results.ledger()
-        keeps = self.reading.unused == "keep" or self.reading.model == RATING_SCALE
-        changes = Changes(responses, lambda changed: self._fit(changed, progress, changes), keep_unused=keeps)
         moves = self.results.wanted()
         findings: tuple[Finding, ...] = ()
-        if responses.n_responses <= QUICK and responses.facets is None:
-            # Only a fit of the responses as they are knows what asks for the moves. It is quick here.
-            with warnings.catch_warnings(), suppress(SpectralIrtError):
-                warnings.simplefilter("ignore")
-                findings = findings_for(moves, self._fit(responses, progress))
+        division = self.results.held_out(self.results.seed)
+        if division is None:
+            findings = self._findings_that_ask(moves, responses, progress)
+            changes = self._changes(responses, progress)
+        else:
+            changes = self._changes(responses, progress)
+            for_choice = self._changes(responses, progress)
+            parts = divided(responses.n_persons, *division, cluster=self._clusters(responses))
+            held_out = parts.hold_out(*division)
+            for_choice.take_part(parts.for_choice, held_out._replace(for_choice=True))
+            if not moves:
+                return for_choice, (digest, ())
+            changes.take_part(parts.for_results, held_out)
+            findings = self._findings_that_ask(moves, for_choice.responses, progress)
+            if any(move.name == "dif_resolve" for move in moves):
+                for_choice.apply(moves, findings)
+                moves = list(for_choice.moves)
         changes.apply(moves, findings)
         return changes, (digest, () if ledger is None else ledger.findings(digest))
+
+    @property
+    def _changes_something(self) -> bool:
+        return self.results.moved or self.results.hold_out is not None
+
+    def _changes(self, responses: Responses, progress: Progress) -> Changes:
+        keeps = self.reading.unused == "keep" or self.reading.model == RATING_SCALE
+        changes = Changes(responses, lambda changed: self._fit(changed, progress, changes), keep_unused=keeps)
+        return changes
+
+    def _clusters(self, responses: Responses) -> Ints | None:
+        """The cluster of each person, by number, where persons came in clusters."""
+        column = self.method.clustered_by
+        if column is None:
+            return None
+        return cluster_numbers(responses, self._groups_of(responses)[column])
+
+    def _findings_that_ask(
+        self, moves: Sequence[Move], responses: Responses, progress: Progress
+    ) -> tuple[Finding, ...]:
+        """What a fit of the responses as they are finds that may ask for the moves, where that is quick."""
+        if responses.n_responses > QUICK or responses.facets is not None:
+            return ()
+        with warnings.catch_warnings(), suppress(SpectralIrtError):
+            warnings.simplefilter("ignore")
+            return findings_for(moves, self._fit(responses, progress))
+        return ()
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""

@@ -15,7 +15,7 @@ from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
 PARTS = ("persons", "fit")
-IDLE_SEED = "--seed is about plausible values; say --ability pv, or leave it out."
+IDLE_SEED = "--seed is about plausible values and --hold-out; say --ability pv or --hold-out, or leave it out."
 
 
 def _counts(flag: str, example: str, text: str) -> tuple[int, int | None]:
@@ -120,7 +120,7 @@ class Abilities:
         default=("wle", None),
         parse=_ability,
     )
-    seed: int | None = people("NUMBER", "Random seed of plausible values (default 0).", min=0)
+    seed: int | None = people("NUMBER", "Random seed of plausible values and of --hold-out (default 0).", min=0)
 
 
 @dataclass(frozen=True)

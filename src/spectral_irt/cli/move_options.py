@@ -13,7 +13,7 @@ from spectral_irt.cli.options import item_names
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
-    from spectral_irt.analysis.ledger import Ledger
+    from spectral_irt.analysis.ledger import Division, Ledger
     from spectral_irt.analysis.moves import Move
 
 move = partial(option, "moves")
@@ -107,6 +107,12 @@ class MoveOptions:
     )
     moves: str | None = move("FILE", "Do all moves of a moves.toml, which every folder of results with moves has.")
 
+    hold_out: float | None = move(
+        "SHARE",
+        "Hold this share of the persons out, such as 0.5, drawn at random (--seed): --dif-resolve and what asks for "
+        "moves look at the others, and all numbers are from those held out. Without moves, the fit of the others.",
+    )
+
     @property
     def persons_file(self) -> str | None:
         """The table of persons to leave out, if it was named."""
@@ -122,6 +128,24 @@ class MoveOptions:
     def tailors(self) -> bool:
         """Whether responses are to be tailored."""
         return any(each.name == "tailor" for each in self.wanted())
+
+    def held_out(self, seed: int | None) -> Division | None:
+        """The share of persons that are held out, and the seed; by the options or by the file of moves."""
+        from spectral_irt.analysis.hold_out import check_share
+        from spectral_irt.analysis.ledger import Division
+
+        ledger = self.ledger()
+        of_file = None if ledger is None else ledger.hold_out
+        if self.hold_out is None:
+            return of_file
+        check_share(self.hold_out)
+        division = Division(self.hold_out, seed or 0)
+        if of_file is not None and division != of_file:
+            raise OptionError(
+                f"--hold-out {division.share:g} with seed {division.seed} differs from the moves in {self.moves!r}, "
+                f"which were made with {of_file.share:g} and seed {of_file.seed}. Leave --hold-out out."
+            )
+        return division
 
     def ledger(self) -> Ledger | None:
         """The moves of the file, if one was named."""

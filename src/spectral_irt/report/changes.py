@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spectral_irt.analysis.hold_out import hold_out_of_record
 from spectral_irt.analysis.moves import Move
 from spectral_irt.errors import for_page
 from spectral_irt.report.blocks import Lines, ReportData, Section, Table, Text
@@ -21,10 +22,14 @@ def changes(data: ReportData) -> Section:
         for number, move in enumerate(moves, start=1)
     )
     made = count(len(moves), "change was", "changes were")
-    first = (
-        f"{made} made to these responses before the fit, in this order. Results "
-        "after changes that were chosen by looking at the same responses look better than they would on new ones."
-    )
+    first = f"{made} made to these responses before the fit, in this order. "
+    if data.study.held_out is None:
+        first += (
+            "Results after changes that were chosen by looking at the same responses look better than they would on "
+            "new ones."
+        )
+    else:
+        first += data.study.held_out.sentence
     again = " ".join(printable(move.option) for move in moves)
     return Section(
         (
@@ -38,13 +43,18 @@ def changes(data: ReportData) -> Section:
 
 def sentences_on_changes(record: Mapping[str, Any]) -> list[str]:
     """What the Methods say of the moves of a record: none without any."""
-    given = record.get("moves") or []
-    if not given:
-        return []
-    arguments = [
-        {name: value for name, value in move.items() if name not in ("move", "option", "because", "effect")}
-        for move in given
-    ]
-    words = [Move(move["move"], each).words for move, each in zip(given, arguments, strict=True)]
-    verb = "change was" if len(words) == 1 else "changes were"
-    return [f"Before this fit {len(words):,} {verb} made: {'; '.join(map(printable, words))}."]
+    sentences = []
+    ledger = [_move_of_record(move) for move in record.get("moves") or []]
+    if ledger:
+        verb = "change was" if len(ledger) == 1 else "changes were"
+        words = "; ".join(printable(move.words) for move in ledger)
+        sentences.append(f"Before this fit {len(ledger):,} {verb} made: {words}.")
+    held_out = hold_out_of_record(record.get("hold_out"))
+    if held_out is not None:
+        sentences.append(held_out.sentence)
+    return sentences
+
+
+def _move_of_record(record: Mapping[str, Any]) -> Move:
+    about = ("move", "option", "because", "effect")
+    return Move(record["move"], {name: value for name, value in record.items() if name not in about})

@@ -321,8 +321,18 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"answers = si.read({reading}){after}",
         f"fit = {_maker(record)}.fit({', '.join(['answers', *fitted])})",
         f"study = {study}",
-        *(["study = study.with_moves('moves.toml')"] if record.get("moves") else []),
+        *_again(record),
     )
+
+
+def _again(record: Mapping[str, Any]) -> list[str]:
+    """The line that makes the changes of a fit."""
+    if record.get("moves"):
+        return ["study = study.with_moves('moves.toml')"]
+    held_out = record.get("hold_out")
+    if held_out:
+        return [f"study = study.hold_out({held_out['share']}, seed={held_out['seed']}).for_choice"]
+    return []
 
 
 def _maker(record: Mapping[str, Any]) -> str:
