@@ -89,7 +89,7 @@ def test_a_dry_run_makes_the_moves_and_writes_nothing(quiz):
         ("--join moon", ("two items or more",)),
         ("--join moon,tides", ("two items or more joined by +, as in --join moon+tides",)),
         ("--join moon+tides=echo", ("one of that name already",)),
-        ("--collapse tides:0,0", ("a single category",)),
+        ("--collapse tides:0,0", ("an item has at least two",)),
         ("--collapse tides:1,0", ("ITEM:NEW",)),
         ("--drop tides --split tides:region", ("an earlier move took away: tides dropped",)),
         ("--drop-persons quiz_key.csv", ("who are not among the persons",)),

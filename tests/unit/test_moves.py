@@ -428,6 +428,23 @@ def test_tailoring_compares_difficulties_with_and_without_likely_guesses():
         first.tailor(0.99999)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "design"),
+    [(si.MarginalRasch, {}), (si.VariationalRasch, {}), (si.SpectralRasch, {"design": "adaptive"})],
+)
+def test_marginal_likelihood_is_not_tailored(estimator, design):
+    values, _ = guesses(1, 0.25, n_persons=200)
+    values[np.random.default_rng(1).random(values.shape) < 0.1] = np.nan
+    with pytest.raises(OptionError, match="by the person's own score"):
+        estimator().fit(values, **design).analyse(values).tailor(0.4)
+
+
+def test_right_and_wrong_are_not_merged():
+    responses = quiz()
+    with pytest.raises(OptionError, match="an item has at least two"):
+        si.SpectralRasch().fit(responses).analyse(responses).collapse("q1", [0, 0])
+
+
 def test_ordered_responses_are_not_tailored(study):
     with pytest.raises(OptionError, match="right and wrong responses only"):
         study.tailor(0.25)

@@ -34,6 +34,7 @@ from spectral_irt.data.item_changes import (
 )
 from spectral_irt.data.labels import Labels, by_label, column_of, positions, text_of
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.text import and_list, count, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 MISFIT = "misfit"  # of drop_persons: whose responses are too unexpected
 MISFIT_Z = 2.0  # infit or outfit, standardized: as of the persons in unexpected.csv
 EVERY_ITEM = "*"
+MARGINAL = ("mml", "vb")  # estimators that take responses which are missing as missing at random
 # Of the test (Holm) by which DIF is resolved: twice the usual 5%, since a difference that is left moves all the others,
 # and an item that is split for nothing costs a little precision only.
 RESOLVED = 0.10
@@ -286,6 +288,9 @@ class Changes:
         every = item == EVERY_ITEM
         places = list(range(responses.n_items)) if every else [self.place_of(item, "collapse")]
         codes = responses.category_codes()[places]
+        if int(responses.thresholds.max_score[places].max()) < 2:
+            which = "all items" if every else listed([responses.items[places[0]]])
+            raise OptionError(f"`collapse` of {which}: right or wrong are two categories, and an item has at least two.")
         low, high = np.nanmin(codes), np.nanmax(codes)
         new_category = identity_of_categories(responses.thresholds)
         for place, own_codes in zip(places, codes, strict=True):
@@ -325,6 +330,12 @@ class Changes:
             )
         all_responses = self.responses
         self.untailored = study = self.fit(all_responses)
+        if study.calibration.adaptive or estimator_name(type(study._estimator).__name__) in MARGINAL:
+            raise OptionError(
+                "`tailor` leaves responses out by the person's own score, for which conditional likelihood allows, and "
+                "marginal likelihood (`design='adaptive'`, `mml`, `vb`) does not; use another estimator, or leave it "
+                "out."
+            )
         for _ in range(MOST_ROUNDS):
             before = self.responses.n_responses
             self.responses = without_unlikely(self.responses, study.calibration.thresholds, below)
@@ -451,7 +462,7 @@ def pointing_at_move(finding: Finding, column: str = "") -> Finding:
     elif finding.code == "erratic_people" and finding.severity != "note":
         option = f"`study.drop_persons({MISFIT!r})` shows what changes without them."
     elif finding.code == "guessing":
-        option = "`study.tailor(0.25)` leaves out responses that are likely guesses, and compares."
+        option = "`study.tailor(0.5)` leaves out responses that may be guesses, and compares."
     return replace(finding, remedy=f"{finding.remedy} {option}") if option else finding
 
 

@@ -113,13 +113,15 @@ class AnalysisWithMoves:
     def tailor(self, below: float, *, because: str = "") -> Self:
         """The analysis without responses that are likely to be guesses, fitted again (Andrich, Marais & Humphry 2012).
 
-        Responses of persons whose chance of a right one is below the limit, by their abilities and the difficulties of
-        this analysis, become missing, right or wrong. `tailored()` of the new analysis compares the difficulties.
+        Responses whose chance of being right is below the limit, by the ability and the difficulty, become missing,
+        right or wrong; then everything is fitted again, until nothing is below the limit. `tailored()` of the new
+        analysis compares the difficulties.
 
         Parameters
         ----------
         below : float
-            The chance of a right response by guessing, such as 0.25 of four options, or a little more.
+            The fitted chance holds guesses, too: it is hardly ever below that of a guess. With four options a limit of
+            0.25 takes out a quarter of the bias of the hardest items, 0.5 more than half.
         """
         return self.with_moves([Move("tailor", {"below": float(below)}, because)])
 

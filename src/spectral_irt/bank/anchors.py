@@ -74,6 +74,12 @@ def _without_merged(anchors: Anchors, responses: Responses) -> Anchors:
     codes = responses.category_codes()
     differ = (responses.codes_high != codes) & np.isfinite(codes)
     merged = responses.items[differ.any(axis=1)]
+    in_data = positions(responses.items, anchors.items)
+    if (positions(anchors.items[in_data[in_data >= 0]], merged) >= 0).all():
+        raise OptionError(
+            "all anchors that are in the data have other categories there, after merging; fit without `anchors`, or "
+            "leave the categories of some items as they are."
+        )
     return anchors.without(merged[positions(merged, anchors.items) >= 0].tolist(), responses)[0]
 
 
