@@ -290,7 +290,9 @@ class Changes:
         codes = responses.category_codes()[places]
         if int(responses.thresholds.max_score[places].max()) < 2:
             which = "all items" if every else listed([responses.items[places[0]]])
-            raise OptionError(f"`collapse` of {which}: right or wrong are two categories, and an item has at least two.")
+            raise OptionError(
+                f"`collapse` of {which}: right or wrong are two categories, and an item has at least two."
+            )
         low, high = np.nanmin(codes), np.nanmax(codes)
         new_category = identity_of_categories(responses.thresholds)
         for place, own_codes in zip(places, codes, strict=True):

@@ -118,14 +118,17 @@ class AnalysisOfPeople:
         form: Any = None,
     ) -> None:
         right_or_wrong = calibration.layout.binary and bool((calibration.codes == [0, 1]).all())
-        how = {"threshold": calibration.provenance.settings.get("threshold")}
-        given = as_responses(responses, **(how if right_or_wrong else {"ordered": True, "unused": "keep"}))
+        how: dict[str, Any] = {"ordered": True, "unused": "keep"}
+        if right_or_wrong:
+            how = {"threshold": calibration.provenance.settings.get("threshold")}
+        in_blocks = as_responses(responses, **how)
         self.calibration = calibration
-        if right_or_wrong and given.thresholds.binary:
-            self.responses = align(calibration.labels, given, ignore_unknown)
+        if right_or_wrong and in_blocks.thresholds.binary:
+            self.responses = align(calibration.labels, in_blocks, ignore_unknown)
         else:
-            self.responses = align_categories(calibration, given, ignore_unknown)
-        self.ability, self.population = ability, population
+            self.responses = align_categories(calibration, in_blocks, ignore_unknown)
+        self.ability = ability
+        self.population = population
         self._estimator = estimator
         if trait is not None and (not trait.strip() or not trait.isprintable()):
             raise OptionError(f"`trait={trait!r}` is no word; say what is measured, such as `trait='anxiety'`.")
@@ -140,12 +143,16 @@ class AnalysisOfPeople:
         self._layout = layout = self.responses.thresholds  # which thresholds belong to which item
         raw = self.responses.raw
         self._multiple_choice = layout.binary and raw is not None and bool(raw.options)  # scored with a key
-        own = calibration.measured[calibration.layout.item]
-        self._measured: Floats = np.where(own, calibration.thresholds, np.nan)  # of items that rest on answers
-        self.facets = () if calibration.facets is None else tuple(calibration.facets.of)
+        is_measured = calibration.measured[calibration.layout.item]
+        self._measured: Floats = np.where(is_measured, calibration.thresholds, np.nan)  # of items that rest on answers
+        self.facets: tuple[str, ...] = ()
+        if calibration.facets is not None:
+            self.facets = tuple(calibration.facets.of)
         persons, weights = getattr(estimator, "weighted_", None) or (None, None)
-        same = persons is not None and np.array_equal(persons, self.responses.persons)
-        self.sampling = Sampling(weights if same else None)
+        same_persons = persons is not None and np.array_equal(persons, self.responses.persons)
+        self.sampling = Sampling()
+        if same_persons:
+            self.sampling = Sampling(weights)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and deep copies: what was given. What was computed from it is computed anew when asked for; a
@@ -169,21 +176,33 @@ class AnalysisOfPeople:
         """How much each person counts, with mean 1; None where all count alike."""
         return self.sampling.weights
 
+    def _weights_of(self, persons: NDArray[Any]) -> Floats | None:
+        """The weights of some persons (chosen by position or as true and false); None where all count alike."""
+        if self.weights is None:
+            return None
+        return self.weights[persons]
+
     @property
     def _words(self) -> Words:
         """How texts call what is measured: as asked, or an ability where answers are right or wrong."""
         if self.trait is not None:
             return Words(self.trait, "measures")
-        return TEST if self._layout.binary else QUESTIONNAIRE
+        if self._layout.binary:
+            return TEST
+        return QUESTIONNAIRE
 
     def _estimate(self, method: str | None) -> str:
         """The one estimate for each person that goes with a method: the posterior mean with plausible values."""
         method = method or self.ability
-        return "eap" if method == "pv" else method
+        if method == "pv":
+            return "eap"
+        return method
 
     def _labels(self, groups: Any) -> Any:
         """The labels of a grouping: given, or those of a column about the people by its name."""
-        return column_of(self.responses, groups) if isinstance(groups, str) else groups
+        if isinstance(groups, str):
+            return column_of(self.responses, groups)
+        return groups
 
     @once
     def abilities(self, method: str | None = None) -> Abilities:
@@ -193,16 +212,16 @@ class AnalysisOfPeople:
         self._tell("abilities")
         mean, sd = (method == "eap" and self.population) or (None, None)
         beta = self.calibration.thresholds
-        found = abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd, weights=self.weights)
+        estimates = abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd, weights=self.weights)
         rated = self.calibration.facets
         if rated is None:
-            return found
-        return with_severities(found, self.responses, self.calibration.thresholds, rated, self._halo_variances())
+            return estimates
+        return with_severities(estimates, self.responses, self.calibration.thresholds, rated, self._halo_variances())
 
     def _halo_variances(self) -> dict[str, float]:
         """Of the impressions that raters, and levels of other facets, have of persons."""
-        found = {name: self._halo(name) for name in self.facets}
-        return {name: halo.variance for name, halo in found.items() if halo is not None}
+        halos = {name: self._halo(name) for name in self.facets}
+        return {name: halo.variance for name, halo in halos.items() if halo is not None}
 
     @once
     def _halo(self, name: str) -> Halo | None:
@@ -222,7 +241,9 @@ class AnalysisOfPeople:
     def _comparable(self) -> NDArray[np.bool_] | None:
         """People of the first subset, whose measures can be compared; None where that is everybody."""
         subset = self._subset()
-        return None if subset is None else subset == 1
+        if subset is None:
+            return None
+        return subset == 1
 
     @tabled
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
@@ -243,13 +264,14 @@ class AnalysisOfPeople:
             Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
             `persons.plausible.plausible_values`.
         """
-        found, fit = self.abilities(method), self._person_fit(self._estimate(method))
-        columns: Columns = {"person": self.responses.persons, "n": found.n, "score": found.score}
+        estimates = self.abilities(method)
+        fit = self._person_fit(self._estimate(method))
+        columns: Columns = {"person": self.responses.persons, "n": estimates.n, "score": estimates.score}
         columns |= self._code_sums()
         if not self._layout.binary:  # the highest score that each person could have
             columns["max_score"] = with_thresholds(self.responses, self.calibration.thresholds)[0].max_scores
-        columns |= {"ability": found.ability, "se": found.se, **self._from_0_to_100(found.ability)}
-        columns |= {"extreme": found.extreme}
+        columns |= {"ability": estimates.ability, "se": estimates.se, **self._from_0_to_100(estimates.ability)}
+        columns |= {"extreme": estimates.extreme}
         columns |= {"infit": fit.infit, "outfit": fit.outfit, "infit_z": fit.infit_z, "outfit_z": fit.outfit_z}
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
@@ -291,16 +313,19 @@ class AnalysisOfPeople:
     def _about_persons(self) -> Columns:
         """The columns about people that were read (sex, class); one that is called like a result is `given_` that."""
         people: Mapping[str, NDArray[Any]] = self.responses.people or {}
-        return {
-            f"given_{name}" if name in OF_PERSONS or PLAUSIBLE.fullmatch(name) else name: values
-            for name, values in people.items()
-        }
+        columns: Columns = {}
+        for name, values in people.items():
+            is_result = name in OF_PERSONS or PLAUSIBLE.fullmatch(name)
+            columns[f"given_{name}" if is_result else name] = values
+        return columns
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
         """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
         from spectral_irt.persons.plausible import plausible_values
 
-        prior = self.population if given is not None else self.abilities("eap").prior
+        prior = self.population
+        if given is None:
+            prior = self.abilities("eap").prior
         beta = self.calibration.thresholds
         how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
         return plausible_values(self.responses, beta, weights=self.weights, **how)
@@ -325,7 +350,9 @@ class AnalysisOfPeople:
     def populations(self) -> list[dict[str, Any]] | None:
         """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
         table: Columns | None = getattr(self._estimator, "population_", None)
-        return None if table is None else rows_of(table)
+        if table is None:
+            return None
+        return rows_of(table)
 
     @once
     def _marginal(self) -> Marginal | None:
@@ -333,12 +360,14 @@ class AnalysisOfPeople:
         some = self._comparable()
         if some is None:
             some = np.ones(self.responses.n_persons, dtype=bool)
-        responses = self.responses if some.all() else self.responses.take_persons(some)
-        weights = None if self.weights is None else self.weights[some]
-        found = marginal_reliability(responses, self.calibration.thresholds, weights)
-        if found is None or self.calibration.facets is None:
-            return found
-        return self._of_ratings(found, some, weights)
+        responses = self.responses
+        if not some.all():
+            responses = responses.take_persons(some)
+        weights = self._weights_of(some)
+        marginal = marginal_reliability(responses, self.calibration.thresholds, weights)
+        if marginal is None or self.calibration.facets is None:
+            return marginal
+        return self._of_ratings(marginal, some, weights)
 
     def _of_ratings(self, found: Marginal, some: NDArray[np.bool_], weights: Floats | None) -> Marginal:
         """The reliability that allows for the errors of severities and for halo."""
@@ -383,10 +412,12 @@ class AnalysisOfPeople:
         per_person, limit : int
             So many answers of each person, and of all; see `persons.residuals.unexpected_columns`.
         """
-        place = None if people is None else people_at(self.responses, people)
+        place = None
+        if people is not None:
+            place = people_at(self.responses, people)
         how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
-        beta, fit = self.calibration.thresholds, self._person_fit(self._estimate(None))
-        return unexpected_columns(self.responses, beta, self.abilities(), fit, **how)
+        fit = self._person_fit(self._estimate(None))
+        return unexpected_columns(self.responses, self.calibration.thresholds, self.abilities(), fit, **how)
 
     def _unexpected(self) -> Columns:
         """What goes to a file of unexpected answers."""
@@ -449,25 +480,29 @@ class AnalysisOfPeople:
         self._tell("tables of scores")
         test = Form(self.calibration.thresholds, self._layout)
         forms = self.forms()
-        found = score_columns(test, forms, self.abilities(), self.weights)
+        columns_of_scores = score_columns(test, forms, self.abilities(), self.weights)
         codes = self.calibration.code_columns(forms.items)
         columns: Columns = {}
-        for name, values in found.items():
+        for name, values in columns_of_scores.items():
             columns[name] = values
             if name == "score":
                 columns |= codes
             elif name == "se":
-                columns |= self._from_0_to_100(found["ability"])
+                columns |= self._from_0_to_100(columns_of_scores["ability"])
         return with_measures(columns, "ability", self.calibration.scale)
 
     def _code_findings(self) -> tuple[Finding, ...]:
         """What is odd about the raw scores as coded, of the form that most items are on."""
-        forms, made = self.forms().items, self.calibration
-        if not forms or not made.has_codes:
+        forms = self.forms().items
+        calibration = self.calibration
+        if not forms or not calibration.has_codes:
             return ()
         items = max(forms, key=len)
-        high = None if made.codes_high is None else made.codes_high[items]
-        return code_findings(made.labels[items], made.codes[items], made.layout.max_score[items], high)
+        codes_high = None
+        if calibration.codes_high is not None:
+            codes_high = calibration.codes_high[items]
+        max_score = calibration.layout.max_score[items]
+        return code_findings(calibration.labels[items], calibration.codes[items], max_score, codes_high)
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.
@@ -475,20 +510,21 @@ class AnalysisOfPeople:
         A form is named as in `scores()` ("form 1", or as the column of `form=` has it), or given by the labels of its
         items, each once and with a difficulty. Two calibrations: `si.equate`.
         """
-        calibration, layout = self.calibration, self._layout
-        one = self._items_of_form(first)
-        other = self._items_of_form(second)
+        calibration = self.calibration
+        layout = self._layout
+        items_a = self._items_of_form(first)
+        items_b = self._items_of_form(second)
         errors, _ = errors_of_thresholds(
             calibration.thresholds, calibration.threshold_se, self.threshold_covariance(), layout, calibration.se
         )
         return equate_forms(
             calibration.thresholds,
             errors,
-            layout.of_items(one),
-            layout.of_items(other),
-            names=(first if isinstance(first, str) else "A", second if isinstance(second, str) else "B"),
+            layout.of_items(items_a),
+            layout.of_items(items_b),
+            names=(_name_of_form(first, "A"), _name_of_form(second, "B")),
             frame_kind=self.responses.frame_kind,
-            counts=(layout.max_score[one], layout.max_score[other]),
+            counts=(layout.max_score[items_a], layout.max_score[items_b]),
         )
 
     def _items_of_form(self, form: str | Sequence[Any]) -> Ints:
@@ -507,13 +543,15 @@ class AnalysisOfPeople:
             return self._clustered.covariance
         if self.calibration.threshold_covariance is not None:
             return self.calibration.threshold_covariance
-        kept: Floats | None = getattr(self._estimator, "covariance_", None)
-        return kept
+        covariance: Floats | None = getattr(self._estimator, "covariance_", None)
+        return covariance
 
     def location_covariance(self) -> Floats | None:
         """Covariance of the difficulties, the means of the items' thresholds, where that of these is known."""
         covariance = self.threshold_covariance()
-        return None if covariance is None else location_covariance(self._layout, covariance)
+        if covariance is None:
+            return None
+        return location_covariance(self._layout, covariance)
 
     def rescale(self, mean: float, sd: float, *, by: str = "persons") -> Self:
         """The same analysis, reported on a scale: a + b x logit.
@@ -543,7 +581,9 @@ class AnalysisOfPeople:
             return self
         other = copy.copy(self)  # what is kept is in logits, and holds for both
         other.calibration = self.calibration.replace(scale=scale)
-        other._asked_scale = {"people_mean": mean, "people_sd": sd} if by == "persons" else {"by": by}
+        other._asked_scale = {"by": by}
+        if by == "persons":
+            other._asked_scale = {"people_mean": mean, "people_sd": sd}
         return other
 
     def _scale_by(self, by: str, mean: float, sd: float) -> Scale:
@@ -553,13 +593,16 @@ class AnalysisOfPeople:
         if by == "items":
             items = self.calibration.own_items
             return Scale(mean - sd * float(items.difficulty[items.known].mean()), sd)
-        found = self.abilities()
-        known = np.isfinite(found.ability)
-        own = None if self.weights is None else self.weights[known]
-        center = float(np.average(found.ability[known], weights=own)) if known.any() else 0.0
-        spread = float(np.sqrt(np.average((found.ability[known] - center) ** 2, weights=own))) if known.any() else 0.0
-        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
-            center, spread = found.prior
+        estimates = self.abilities()
+        has_ability = np.isfinite(estimates.ability)
+        weights = self._weights_of(has_ability)
+        center = spread = 0.0
+        if has_ability.any():
+            ability = estimates.ability[has_ability]
+            center = float(np.average(ability, weights=weights))
+            spread = float(np.sqrt(np.average((ability - center) ** 2, weights=weights)))
+        if self.ability == "pv" and estimates.prior is not None:  # as much as plausible values differ
+            center, spread = estimates.prior
         if spread == 0:
             raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
         unit = sd / spread
@@ -578,10 +621,17 @@ class AnalysisOfPeople:
         report, `measure_mean`, `measure_se`, `measure_sd` and others follow. Of a fit with weights, people
         count by theirs.
         """
-        values = list(groups.values()) if isinstance(groups, Mapping) else [""]  # labels of people, or of groupings
+        values = [""]
+        if isinstance(groups, Mapping):
+            values = list(groups.values())  # labels of people, or of groupings
         several = bool(values) and all(hasattr(value, "__len__") and not isinstance(value, str) for value in values)
-        named = groups if several else {groups if isinstance(groups, str) else "group": self._labels(groups)}
-        tables, scale = [self._group_means(name, labels) for name, labels in named.items()], self.calibration.scale
+        named = groups
+        if isinstance(groups, str):
+            named = {groups: self._labels(groups)}
+        elif not several:
+            named = {"group": groups}
+        tables = [self._group_means(name, labels) for name, labels in named.items()]
+        scale = self.calibration.scale
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         if scale.is_logits:
             return columns
@@ -612,17 +662,22 @@ class AnalysisOfPeople:
             The cuts are raw scores on the whole test, each standing for the ability that `scores()` gives it; "codes":
             sums of the responses as coded, `code_sum` there.
         """
-        test, scale, found = Form(self.calibration.thresholds, self._layout), self.calibration.scale, self.abilities()
-        sums = self.calibration.code_sums if raw == "codes" else None
+        test = Form(self.calibration.thresholds, self._layout)
+        scale = self.calibration.scale
         if raw:
-            limits = raw_cuts(cuts, test, self.forms(), found, sums)
+            sums = None
+            if raw == "codes":
+                sums = self.calibration.code_sums
+            limits = raw_cuts(cuts, test, self.forms(), self.abilities(), sums)
         else:
             limits = scale_cuts(cuts, test, scale)
         tables = self._classes(limits.logits)
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         named = np.tile(np.concatenate([[np.nan], limits.values, [np.nan]]), len(tables))
         columns = {"class": columns["class"], "cut": named, **columns}
-        return columns if scale.is_logits else {**columns, "measure_se": scale.width(columns["se"])}
+        if scale.is_logits:
+            return columns
+        return {**columns, "measure_se": scale.width(columns["se"])}
 
     @once
     def _classes(self, at: Floats) -> list[Columns]:
@@ -630,10 +685,13 @@ class AnalysisOfPeople:
         self._tell("classes of people")
         test = Form(self.calibration.thresholds, self._layout)
         forms = self.forms()
-        found, population = self.abilities(), self._population()
-        everybody = cut_columns(test, self.responses, at, found, forms, population, self.weights)
-        only_form = test.take(forms.items[0]) if len(forms.items) == 1 else None
-        tables = [_on_form(everybody, "", None if only_form is None else lowest_scores(only_form, at, found))]
+        estimates = self.abilities()
+        population = self._population()
+        everybody = cut_columns(test, self.responses, at, estimates, forms, population, self.weights)
+        scores = None
+        if len(forms.items) == 1:
+            scores = lowest_scores(test.take(forms.items[0]), at, estimates)
+        tables = [_on_form(everybody, "", scores)]
         if len(forms.items) > 1:
             for number, items in enumerate(forms.items):
                 members = self._given_form(items)
@@ -643,25 +701,31 @@ class AnalysisOfPeople:
                     names=forms.names[number : number + 1],
                     form=np.where(forms.form[members] == number, 0, -1),
                 )
-                weights = None if self.weights is None else self.weights[members]
+                weights = self._weights_of(members)
                 people = self.responses.take_persons(members)
-                classes = cut_columns(test, people, at, found.take(members), one_form, population, weights)
-                tables.append(_on_form(classes, forms.names[number], lowest_scores(test.take(items), at, found)))
+                classes = cut_columns(test, people, at, estimates.take(members), one_form, population, weights)
+                tables.append(_on_form(classes, forms.names[number], lowest_scores(test.take(items), at, estimates)))
         return tables
 
     def _given_form(self, items: Ints) -> Ints:
         """The people who were given a form with these items, also those who left out some of them."""
         booklets = self._booklets()
-        known = np.flatnonzero(self.calibration.known)
-        same = [k for k, own in enumerate(booklets.items) if np.array_equal(np.intersect1d(own, known), items)]
+        estimated = np.flatnonzero(self.calibration.known)
+        same = [
+            k
+            for k, items_of_booklet in enumerate(booklets.items)
+            if np.array_equal(np.intersect1d(items_of_booklet, estimated), items)
+        ]
         return np.flatnonzero(np.isin(booklets.form, same))
 
     def _population(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""
         if self.population is not None:
             return self.population
-        found = self._marginal()
-        return None if found is None else (found.mean, found.sd)
+        marginal = self._marginal()
+        if marginal is None:
+            return None
+        return marginal.mean, marginal.sd
 
     def _people_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables about people that go to files, by name; one without rows is left out."""
@@ -669,10 +733,12 @@ class AnalysisOfPeople:
         if self.facets:
             tables["persons"]["fair_average"] = fair_average(self.calibration, tables["persons"]["ability"])
             subset = self._subset()
-            rated = (self.responses.counts > 0).astype(np.int64)
-            tables["persons"]["subset"] = rated if subset is None else subset
+            if subset is None:
+                subset = (self.responses.counts > 0).astype(np.int64)
+            tables["persons"]["subset"] = subset
         elif parts.scores:  # what a score means depends on who rated
-            tables["scores"], forms = columns_of(self.scores), self.forms()
+            tables["scores"] = columns_of(self.scores)
+            forms = self.forms()
             if every and not (len(forms.items) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
         if parts.scores and every:
@@ -689,10 +755,18 @@ class AnalysisOfPeople:
         return tables
 
 
+def _name_of_form(form: str | Sequence[Any], by_default: str) -> str:
+    if isinstance(form, str):
+        return form
+    return by_default
+
+
 def _on_form(classes: Columns, name: str, scores: Floats | None) -> Columns:
     """Classes of people with the name of their form, and the lowest raw score of each class on it."""
     rows = len(classes["class"])
-    lowest = np.full(rows, np.nan) if scores is None else np.append(scores, np.nan)
+    lowest = np.full(rows, np.nan)
+    if scores is not None:
+        lowest = np.append(scores, np.nan)
     return {**classes, "form": np.full(rows, name, dtype=object), "score": lowest}
 
 
