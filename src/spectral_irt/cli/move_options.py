@@ -96,8 +96,8 @@ class MoveOptions:
     tailor: float | None = move(
         "CHANCE",
         "Right or wrong responses only: make responses missing whose chance of being right is below this by the fit, "
-        "and compare the difficulties with those of all responses (tailored.csv). With four options, 0.5 takes out more "
-        "than half of the bias of guessing, 0.25 a quarter.",
+        "and compare the difficulties with those of all responses (tailored.csv). With four options, 0.5 takes out "
+        "more than half of the bias of guessing, 0.25 a quarter.",
     )
     dif_resolve: list[str] = move(
         "COLUMN,...",
