@@ -8,7 +8,7 @@ probability c (3PL, equal slopes). Bias of the five hardest items against the si
 first fit and after tailoring; taken out: the share of the first that is gone; left out: the share of responses; and by
 the true chances: what the same limit takes out where abilities and difficulties are known.
 Level: the same without guessing (c = 0). Moved: data sets in which a difficulty changed significantly (Holm, 5%); z:
-standard deviation of the differences over their errors, of items that lost 30 responses or more.
+standard deviation of the differences over their errors, of items that lost 60 responses or more.
 DIF: 20 items, of which 4 are harder for the second group by 0.8 logits, 500 people in each, who differ by 0.5 on
 average. All four: data sets in which all four were split; clean: in which another item was; covered: in which the
 interval of the difference of the means has 0.5.

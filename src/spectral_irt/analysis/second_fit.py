@@ -136,7 +136,7 @@ class AnalysisWithMoves:
         """After `tailor`, the difficulties beside those of all responses, as a table.
 
         `item, n, removed` (responses made missing), `difficulty_all, difficulty, difference, se, z, p, p_holm`.
-        Both are on the scale of the items that lost fewest responses; an item that lost fewer than 30 is not tested.
+        Both are on the scale of the items that lost fewest responses; an item that lost fewer than 60 is not tested.
         An item that is harder without likely guesses was guessed.
         """
         if self._tailored is None:

@@ -40,7 +40,7 @@ SETTLED = 0.001  # of the responses: a round that takes out no more is the last,
 LEVEL = 0.05
 ORIGIN = 0.25  # of the items, those that lost fewest responses, on whose mean two fits are compared
 FEW_REMOVED = 0.01  # of its responses: an item that lost no more is among them
-ENOUGH = 30  # responses removed of an item that is tested: of fewer, unlikely right ones, the sum is too skewed
+ENOUGH = 60  # responses removed of an item that is tested: of fewer, unlikely right ones, the difference is too skewed
 
 
 def without_unlikely(responses: Responses, thresholds: Floats, below: float) -> Responses:
