@@ -7,12 +7,15 @@ of the other part, with the moves made there as they were chosen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spectral_irt.data import Responses
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import DesignError, Finding, OptionError
+from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.text import count
 
 if TYPE_CHECKING:
@@ -95,6 +98,13 @@ def divided(n_persons: int, share: float, seed: int, cluster: Ints | None = None
             f"{len(parts.for_results):,} for the results; it takes {FEWEST} in each part."
         )
     return parts
+
+
+def divided_by_label(responses: Responses, share: float, seed: int, clusters: Sequence[Any] | None) -> Parts:
+    """The same of responses, where clusters have labels; a person without one is a cluster alone."""
+    if clusters is None:
+        return divided(responses.n_persons, share, seed)
+    return divided(responses.n_persons, share, seed, cluster_numbers(responses, clusters))
 
 
 def hold_out_of_record(record: Any) -> HoldOut | None:

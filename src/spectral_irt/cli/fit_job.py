@@ -24,7 +24,7 @@ from spectral_irt.analysis.folder import (
     write_ledger,
     write_result,
 )
-from spectral_irt.analysis.hold_out import divided
+from spectral_irt.analysis.hold_out import divided_by_label
 from spectral_irt.analysis.ledger import MOVES_FILE
 from spectral_irt.analysis.moves import Changes, Move
 from spectral_irt.analysis.second_fit import digest_of, findings_for, rating_scales, with_record
@@ -37,7 +37,6 @@ from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
-from spectral_irt.inference.groups.sampling import cluster_numbers
 from spectral_irt.reading.side_tables import read_people
 from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
     from spectral_irt.data import Responses
-    from spectral_irt.data.block import Ints
     from spectral_irt.data.labels import People
     from spectral_irt.errors import Finding
     from spectral_irt.estimators.base import RaschEstimator
@@ -374,7 +372,7 @@ class FitJob:
         else:
             changes = self._changes(responses, progress)
             for_choice = self._changes(responses, progress)
-            parts = divided(responses.n_persons, *division, cluster=self._clusters(responses))
+            parts = divided_by_label(responses, *division, self._clusters(responses))
             held_out = parts.hold_out(*division)
             for_choice.take_part(parts.for_choice, held_out._replace(for_choice=True))
             if not moves:
@@ -396,12 +394,12 @@ class FitJob:
         changes = Changes(responses, lambda changed: self._fit(changed, progress, changes), keep_unused=keeps)
         return changes
 
-    def _clusters(self, responses: Responses) -> Ints | None:
-        """The cluster of each person, by number, where persons came in clusters."""
+    def _clusters(self, responses: Responses) -> list[Any] | None:
+        """The cluster of each person, by label, where persons came in clusters."""
         column = self.method.clustered_by
         if column is None:
             return None
-        return cluster_numbers(responses, self._groups_of(responses)[column])
+        return self._groups_of(responses)[column]
 
     def _findings_that_ask(
         self, moves: Sequence[Move], responses: Responses, progress: Progress
