@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from spectral_irt import Bank, Calibration, SpectralRasch, datasets, simulate
+from spectral_irt import Bank, Calibration, SpectralPartialCredit, SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch
 from spectral_irt.calibration import SMALL
 from spectral_irt.data.block import Thresholds
@@ -90,3 +90,24 @@ def test_forms_and_probabilities_go_by_label() -> None:
             ask([0.0], items=["item9"])
     with pytest.raises(OptionError, match="more than once"):
         calibration.score_table(items=["item1", "item1"])
+
+
+def test_information_is_that_of_a_sum_of_answers_from_two_logits_below_to_two_above():
+    """The variance of the total score, item by item; 121 abilities unless others are asked for."""
+    thresholds = [np.array([-1.5, 0.5]), np.array([0.0]), np.array([-0.5, 1.0, 2.5])]
+    data = simulate.partial_credit(300, thresholds=thresholds, seed=4).responses
+    calibration = SpectralPartialCredit().fit(data).calibration_
+    table = calibration.information()
+    theta = table["ability"].to_numpy()
+    beta = calibration.thresholds
+    np.testing.assert_allclose(theta, np.linspace(beta.min() - 2, beta.max() + 2, 121))
+    expected = np.zeros(121)
+    for item in calibration.labels:
+        p = calibration.category_probability(theta, item)
+        k = np.arange(p.shape[1])
+        expected += p @ k**2 - (p @ k) ** 2
+    np.testing.assert_allclose(table["information"].to_numpy(), expected)
+    np.testing.assert_allclose(table["se"].to_numpy(), 1 / np.sqrt(expected))
+    some = calibration.information([0.0, 1.0], items=[calibration.labels[1]])
+    own = 1 / (1 + np.exp(calibration.difficulty[1] - np.array([0.0, 1.0])))
+    np.testing.assert_allclose(some["information"].to_numpy(), own * (1 - own))
