@@ -140,13 +140,13 @@ def test_what_cannot_be_set_free():
 
 
 def test_a_displaced_anchor_is_among_the_curves_that_are_drawn():
-    from spectral_irt.plots.all import worth_a_look
+    from spectral_irt.plots.all import items_of_a_sheet
 
     data = simulate.rasch(600, 45, seed=8)
     anchors = {item: data.difficulty[item] for item in range(10)}
     anchors[3] += 0.9
     study = si.AnchoredRasch(anchors).fit(data.responses).analyse(data.responses)
-    labels, which = worth_a_look(study)
+    labels, which = items_of_a_sheet(study)
     assert labels[0] == 3
     assert len(labels) == len(set(labels)) == 30
     assert "displaced anchors first" in which

@@ -147,7 +147,7 @@ def test_forms_that_nothing_links_are_estimated_as_each_alone(estimator):
     simulated = simulate.partial_credit(600, thresholds=list(thresholds), seed=12)
     x = two_forms(simulated.responses.to_dense())
     calibration = estimator().fit(x).calibration_
-    assert "connected within their group" in str(calibration.prior)
+    assert "linked within its group" in str(calibration.prior)
     assert not calibration.moved_by_prior.any()
     of_first = calibration.layout.item < 10
     for rows, items, own in ((slice(300), slice(10), of_first), (slice(300, 600), slice(10, 20), ~of_first)):
