@@ -26,7 +26,8 @@ LOOPS = ("csr_matvec", "csr_scale_columns", "csr_scale_rows", "csc_matvec", "csc
 
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
-SLICE = 4_000_000  # cells of a dense slice: 32 MB
+SLICE = 500_000  # cells of a dense slice: 4 MB in each thread ...
+SLICE_ROWS = 500  # ... but so many rows at least, so that the sums of slices cost little beside their products
 FEW_CELLS = 2  # dense cells of a product for each stored one of the matrix: no more memory than that takes
 SMALL_DESIGN = 1_000_000  # cells: 8 MB
 EIGEN_ROWS = 1_000  # up to so many all eigenvectors of a matrix cost less than a second
@@ -179,7 +180,8 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
     if left.nnz * other.nnz < (FILLED * rows * m) ** 2:
         return (left.T @ other).toarray()
     total = np.zeros((m, other.shape[1]))
-    size, precision = max(1, SLICE // m), np.float32 if single else np.float64
+    size = max(SLICE_ROWS, SLICE // m)
+    precision = np.float32 if single else np.float64
     for start in range(0, rows, size):
         parts = []
         for matrix in (left,) if right is None else (left, right):

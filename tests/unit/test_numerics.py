@@ -49,6 +49,7 @@ def test_a_sandwich_in_single_precision():
 
 @pytest.mark.parametrize("filled", [0.0, 0.05, 0.9])
 def test_gram_is_the_product(filled, monkeypatch):
+    monkeypatch.setattr(numerics, "SLICE_ROWS", 1)
     monkeypatch.setattr(numerics, "SLICE", 70)  # slices of ten rows
     rng = np.random.default_rng(1)
     one, other = (rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled) for _ in range(2))
