@@ -33,6 +33,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Rows, Thresholds, rows_
 from spectral_irt.data.patterns import same_rows
 from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.engine import Prepared
+from spectral_irt.engine.base import budget
 from spectral_irt.numerics import csr, gram_of, is_small, onto_items, sums_by_item
 
 Matrix: TypeAlias = sparse.csr_array
@@ -50,8 +51,10 @@ class Levels:
 
     @cached_property
     def matrix(self) -> Matrix:
-        """Kept, for products that follow each other."""
-        return self.once()
+        """Kept within the budget of memory, for products that follow each other: of all people it is larger than the
+        values."""
+        matrix: Matrix = budget().keep(self.once())
+        return matrix
 
     def once(self) -> Matrix:
         """The matrix for a single use: it is larger than the values."""

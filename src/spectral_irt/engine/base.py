@@ -38,7 +38,7 @@ Each = Sequence[Sequence[Any]]  # sequences with one entry for every part
 Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by address, size and kind of those in memory
 
 # Bytes that a fit and its analysis take at their peak, as benchmarks/memory.py has measured them: it prints the limit
-# that follows from these numbers beside the peak, which is never above it, and never below two thirds of it.
+# that follows from these numbers beside the peak, which is meant to be between two thirds of it and the whole.
 PROGRAM = 125 * 10**6  # Python and the libraries, before there are any data and after
 PERSON, ITEM = 600, 500  # the tables of persons and items, and what is made of them when they are written
 BLOCK = 500_000  # answers of a block
