@@ -32,7 +32,7 @@ import numpy as np
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.covariance import errors_of_bank
 from spectral_irt.bank.evidence import own_information
-from spectral_irt.conditional.errors import answers_given_score
+from spectral_irt.conditional.displacement import answers_given_score
 from spectral_irt.conditional.information import PeopleRows, Point
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
@@ -295,16 +295,16 @@ def _sums(point: Point, moved: Floats) -> ItemSums:
 
 
 def _sums_of_rows(rows: PeopleRows, tables: Any, moved: Floats) -> tuple[Floats, ...]:
-    items, category, p, _ = answers_given_score(rows, tables)
-    score = np.arange(len(p))
-    odds = p * np.exp(-score[:, None] * moved)[:, items]
+    answers = answers_given_score(rows, tables)
+    score = np.arange(len(answers.p))
+    odds = answers.p * np.exp(-score[:, None] * moved)[:, answers.items]
     total = odds.sum(axis=0)
     odds /= total
     expected = score @ odds
     variance = score**2 @ odds - expected**2
     return tuple(
-        np.bincount(items, weights=values, minlength=len(moved)).astype(np.float64)
-        for values in (category, expected, variance, np.log(total))
+        np.bincount(answers.items, weights=values, minlength=len(moved)).astype(np.float64)
+        for values in (answers.category, expected, variance, np.log(total))
     )
 
 

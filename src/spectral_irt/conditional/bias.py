@@ -36,44 +36,47 @@ from spectral_irt.data.block import Floats
 NARROWER = 0.05  # share by which the values of a term are drawn together, for the derivative of the information
 # Bias in standard errors of the scale of all values. Up to the first it is left as it is, so that large samples give
 # maximum likelihood to the last digit; from the second on it is taken off in full.
-LEFT, TAKEN = 0.05, 0.15
-MOST = 0.5  # share of the values: beyond, the first order says nothing
+LEFT = 0.05
+TAKEN = 0.15
+MOST_CORRECTION = 0.5  # share of the values: beyond, the first order says nothing
 
 
 def bias_factors(
-    likelihood: Likelihood, found: PenalizedPoint, eta: Floats, terms: Sequence[slice], noise: float = 1.0
+    likelihood: Likelihood, optimum: PenalizedPoint, eta: Floats, terms: Sequence[slice], noise: float = 1.0
 ) -> Floats:
     """By what to multiply the parameters `eta` of each term.
 
-    `found` is where Newton's steps ended and `eta` its parameters, each term with the mean zero; `noise` is what
+    `optimum` is where Newton's steps ended and `eta` its parameters, each term with the mean zero; `noise` is what
     squared scores are to the information: more than 1 with weights. The memory of the likelihood's last point is used
     again.
     """
-    assert found.design is not None
-    information = found.matrix.diagonal()
+    assert optimum.design is not None
+    information = optimum.matrix.diagonal()
     precision = np.zeros(len(eta))
     weight = np.full(len(eta), noise)
-    if found.ridge:
-        precision = found.ridge.precision
-        fade = np.where(precision > 0, found.ridge.fade, 0.0)
+    if optimum.ridge:
+        precision = optimum.ridge.precision
+        fade = np.where(precision > 0, optimum.ridge.fade, 0.0)
         weight = (1 - fade) * noise - fade
-    if found.fixed is not None:
-        weight[found.fixed] = 0.0
+    if optimum.fixed is not None:
+        weight[optimum.fixed] = 0.0
     weight[information <= 0] = 0.0
     columns = np.zeros((len(eta), len(terms)))
     for k, term in enumerate(terms):
         columns[term, k] = eta[term]
-    image = found.matrix @ columns + (found.ridge @ columns if found.ridge else 0.0)
+    image = optimum.matrix @ columns
+    if optimum.ridge:
+        image = image + optimum.ridge @ columns
     size = columns.T @ image
     factors = np.ones(len(terms))
     moving = np.flatnonzero(np.diag(size) > 0)
     if not len(moving):
         return factors
-    beta = found.design @ eta
+    beta = optimum.design @ eta
     apart = np.zeros(len(moving))
     for k, column in enumerate(columns.T[moving]):
         # No point is held here, so that its memory is free for the next.
-        narrower = likelihood.at(beta - NARROWER * (found.design @ column)).information_on(found.design)
+        narrower = likelihood.at(beta - NARROWER * (optimum.design @ column)).information_on(optimum.design)
         change = (information - narrower) / NARROWER
         between = np.maximum(information - NARROWER / 2 * change + precision, 1e-12)
         apart[k] = np.sum(weight * change / between) / 2
@@ -81,5 +84,5 @@ def bias_factors(
     share = np.linalg.lstsq(size + np.diag(np.abs(apart)), apart, rcond=None)[0]
     in_errors = np.sqrt(share @ size @ share)
     counts = np.clip((in_errors - LEFT) / (TAKEN - LEFT), 0.0, 1.0)
-    factors[moving] += counts * np.clip(share, -MOST, MOST)
+    factors[moving] += counts * np.clip(share, -MOST_CORRECTION, MOST_CORRECTION)
     return factors

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,8 @@ from spectral_irt.data.patterns import row_keys
 from spectral_irt.model import prox
 
 Precision = np.dtype[Any]  # of what series keep of every answer
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+DOUBLE = np.dtype(np.float64)
+SINGLE = np.dtype(np.float32)
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
 CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score
@@ -79,8 +80,16 @@ def chances(theta: Floats, cumulated: Floats) -> Floats:
     return p
 
 
-def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
+class RoughTilt(NamedTuple):
     """An ability near the one where the score has the mean s, and bounds of that one by binomial answers."""
+
+    theta: Floats
+    low: Floats
+    high: Floats
+
+
+def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> RoughTilt:
+    """Of each column: as if the thresholds were normally distributed (PROX)."""
     with np.errstate(invalid="ignore"):
         beta = np.diff(cumulated, axis=0, prepend=0.0) if len(cumulated) > 1 else cumulated
     inside = beta < np.inf
@@ -89,14 +98,23 @@ def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Flo
     low = np.where(inside, beta, np.inf).min(axis=(0, 1)) + logit - wide
     high = np.where(inside, beta, -np.inf).max(axis=(0, 1)) + logit + wide
     mean = np.where(inside, beta, 0.0).sum(axis=(0, 1)) / most
-    spread = (np.where(inside, beta - mean, 0.0) ** 2).sum(axis=(0, 1)) / most
-    return np.clip(prox(mean, spread, logit), low, high), low, high
+    variance = (np.where(inside, beta - mean, 0.0) ** 2).sum(axis=(0, 1)) / most
+    return RoughTilt(np.clip(prox(mean, variance, logit), low, high), low, high)
 
 
-def tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
-    """An ability for each column at which its score has about the mean s; the chances and the score's variance there.
-    Any ability is right for the contour sum; a rough one only spends some of its safety margin."""
-    c, (theta, low, high) = np.arange(len(cumulated) + 1.0), rough_tilt(cumulated, scores, most)
+class Tilt(NamedTuple):
+    """An ability for each column at which its score has about the mean s; the chances and its variance there."""
+
+    theta: Floats
+    p: Floats
+    variance: Floats
+
+
+def tilt(cumulated: Floats, scores: Ints, most: Ints) -> Tilt:
+    """Newton's steps within bounds. Any ability is right for the contour sum; a rough one only spends some of its
+    safety margin."""
+    c = np.arange(len(cumulated) + 1.0)
+    theta, low, high = rough_tilt(cumulated, scores, most)
     for _ in range(100):
         p = chances(theta, cumulated)
         mean = np.tensordot(c, p, 1)
@@ -104,11 +122,12 @@ def tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, F
         missing = scores - mean.sum(axis=0)
         if np.all(np.abs(missing) <= CLOSE * np.sqrt(np.maximum(variance, 0.04))):
             break
-        low, high = np.where(missing > 0, theta, low), np.where(missing > 0, high, theta)
+        low = np.where(missing > 0, theta, low)
+        high = np.where(missing > 0, high, theta)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = theta + missing / variance
         theta = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-    return theta, p, variance
+    return Tilt(theta, p, variance)
 
 
 def n_points(variance: Floats, widest: int, scores: Ints, most: Ints) -> tuple[Ints, Ints]:
@@ -176,21 +195,11 @@ class Contour:
 
     @cached_property
     def given(self) -> Given:
-        real, imaginary, size = np.empty((3, *self.p.shape[1:]))
-        if len(self.p) == 2:  # |g(z)|^2 = 1 + 2 p q (cos u - 1), and P(X_i = 1 | s) takes no complex numbers
-            v, square = self.p[0] * self.p[1], self.p[1] * self.p[1]
-            along, total = (self.weight * np.exp(1j * self.angle)).real, np.zeros((1, *v.shape))
-            twice = 2 * v
-            for cos, a, w in zip(np.cos(self.angle), along, np.ascontiguousarray(self.weight.real), strict=True):
-                np.multiply(twice, cos - 1, out=size)
-                size += 1
-                np.multiply(square, w, out=real)
-                np.multiply(v, a, out=imaginary)
-                real += imaginary
-                real /= size
-                total += real
-            np.clip(total, 0.0, 1.0, out=total)
-            return Given(total, self.probability, self.p[0], self.scores, self.theta)
+        if len(self.p) == 2:
+            return self._given_binary()
+        real = np.empty(self.p.shape[1:])
+        imaginary = np.empty(self.p.shape[1:])
+        size = np.empty(self.p.shape[1:])
         total = np.zeros_like(self.p)
         for u, w in zip(self.angle, self.weight, strict=True):
             factor_at(self.p, u, real, imaginary)
@@ -198,14 +207,35 @@ class Contour:
             size += imaginary * imaginary
             real /= size
             imaginary /= size
-            for c, each in enumerate(total):
+            for c, of_category in enumerate(total):
                 turned = w * np.exp(1j * c * u)
-                each += turned.real * real
-                each += turned.imag * imaginary
+                of_category += turned.real * real
+                of_category += turned.imag * imaginary
         total *= self.p
         np.maximum(total, 0.0, out=total)
         total /= total.sum(axis=0)
         return Given(total[1:], self.probability, self.p[0], self.scores, self.theta)
+
+    def _given_binary(self) -> Given:
+        """|g(z)|^2 = 1 + 2 p q (cos u - 1), and P(X_i = 1 | s) takes no complex numbers."""
+        v = self.p[0] * self.p[1]
+        square = self.p[1] * self.p[1]
+        twice = 2 * v
+        along = (self.weight * np.exp(1j * self.angle)).real
+        size = np.empty(v.shape)
+        numerator = np.empty(v.shape)
+        term = np.empty(v.shape)
+        total = np.zeros((1, *v.shape))
+        for cos, a, w in zip(np.cos(self.angle), along, np.ascontiguousarray(self.weight.real), strict=True):
+            np.multiply(twice, cos - 1, out=size)
+            size += 1
+            np.multiply(square, w, out=numerator)
+            np.multiply(v, a, out=term)
+            numerator += term
+            numerator /= size
+            total += numerator
+        np.clip(total, 0.0, 1.0, out=total)
+        return Given(total, self.probability, self.p[0], self.scores, self.theta)
 
 
 def factor_at(p: Floats, u: Floats, real: Floats, imaginary: Floats) -> None:
@@ -231,18 +261,19 @@ def by_recursion(p: Floats, scores: Ints) -> tuple[Floats, Floats]:
         for c in range(1, min(categories, top + 1)):
             forward[k + 1, c:] += forward[k, :-c] * p[c, k]
     place = (scores, np.arange(people))
-    total = forward[n][place]
+    probability = forward[n][place]
     back = np.zeros((top + 1, people))
-    back[place] = 1 / np.maximum(total, np.finfo(float).tiny)
-    given, rest = np.zeros((categories - 1, n, people)), np.empty_like(back)
+    back[place] = 1 / np.maximum(probability, np.finfo(float).tiny)
+    next_back = np.empty_like(back)
+    p_given = np.zeros((categories - 1, n, people))
     for k in range(n - 1, -1, -1):
-        np.multiply(back, p[0, k], out=rest)
+        np.multiply(back, p[0, k], out=next_back)
         for c in range(1, min(categories, top + 1)):
-            more = back[c:] * p[c, k]
-            np.einsum("jl,jl->l", forward[k, :-c], more, out=given[c - 1, k])
-            rest[:-c] += more
-        back, rest = rest, back
-    return given, total
+            from_above = back[c:] * p[c, k]
+            np.einsum("jl,jl->l", forward[k, :-c], from_above, out=p_given[c - 1, k])
+            next_back[:-c] += from_above
+        back, next_back = next_back, back
+    return p_given, probability
 
 
 def by_fewer_steps(p: Floats, cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats]:
@@ -253,42 +284,46 @@ def by_fewer_steps(p: Floats, cumulated: Floats, scores: Ints, most: Ints) -> tu
         return by_recursion(p, scores)
     if len(p) == 2:
         swap = (fewer < scores) & (cumulated[0] < np.inf)
-        given, total = by_recursion(np.where(swap, p[::-1], p), fewer)
-        return np.where(swap, 1 - given, given), total
+        p_given, probability = by_recursion(np.where(swap, p[::-1], p), fewer)
+        return np.where(swap, 1 - p_given, p_given), probability
     category = np.arange(len(p))[:, None, None]
     down = (cumulated[:, :, flip] < np.inf).sum(axis=0) - category  # steps to the item's highest category
-    turned = p.copy()
-    turned[:, :, flip] = _turned(p[:, :, flip], down)
-    given, total = by_recursion(turned, fewer)
-    full = np.concatenate([1 - given[:, :, flip].sum(axis=0, keepdims=True), given[:, :, flip]])
-    given[:, :, flip] = _turned(full, down)[1:]
-    return given, total
+    upside_down = p.copy()
+    upside_down[:, :, flip] = _from_the_top(p[:, :, flip], down)
+    p_given, probability = by_recursion(upside_down, fewer)
+    lowest = 1 - p_given[:, :, flip].sum(axis=0, keepdims=True)
+    all_categories = np.concatenate([lowest, p_given[:, :, flip]])
+    p_given[:, :, flip] = _from_the_top(all_categories, down)[1:]
+    return p_given, probability
 
 
-def _turned(values: Floats, down: Ints) -> Floats:
+def _from_the_top(values: Floats, down: Ints) -> Floats:
     """Values of every category at the one as far from the top as it is from the bottom."""
     return np.where(down >= 0, np.take_along_axis(values, np.maximum(down, 0), 0), 0.0)
 
 
 def given_every_score(cumulated: Floats, scores: Ints | None = None) -> Given:
     """What each score from 1 to the highest but one (or these) says about the answers; of categories x items."""
-    (width, n), tops = cumulated.shape, (cumulated < np.inf).sum(axis=0)
+    width, n = cumulated.shape
+    tops = (cumulated < np.inf).sum(axis=0)
     most = int(tops.sum())
-    scores = np.arange(1, most) if scores is None else scores
+    if scores is None:
+        scores = np.arange(1, most)
     theta = np.full(len(scores), cumulated[tops - 1, np.arange(n)].sum() / most)  # the mean of all thresholds
     p = chances(theta[:1], cumulated[:, :, None])[:, :, 0]
-    whole, outside = _tree(list(p.T) if width == 1 else [p[: top + 1, i] for i, top in enumerate(tops)])
-    total = whole[scores]
-    if not total.min(initial=1.0) > LEAST:
+    items = list(p.T) if width == 1 else [p[: top + 1, i] for i, top in enumerate(tops)]
+    of_all, of_others = _tree(items)
+    probability = of_all[scores]
+    if not probability.min(initial=1.0) > LEAST:
         columns = np.broadcast_to(cumulated[:, :, None], (width, n, len(scores)))
         return Contour.of(columns, scores, np.full(len(scores), most)).given
     others = np.zeros((n, width + most))  # the chance of a score of j at width + j: nothing below 0
-    for row, values in zip(others, outside, strict=True):
+    for row, values in zip(others, of_others, strict=True):
         row[width : width + len(values)] = values
     place = scores + width - np.arange(1, width + 1)[:, None]
-    given = p[1:, :, None] * others[:, place].swapaxes(0, 1)
-    given /= total
-    return Given(given, total, np.broadcast_to(p[0][:, None], given.shape[1:]), scores, theta)
+    p_given = p[1:, :, None] * others[:, place].swapaxes(0, 1)
+    p_given /= probability
+    return Given(p_given, probability, np.broadcast_to(p[0][:, None], p_given.shape[1:]), scores, theta)
 
 
 def _tree(items: list[Floats]) -> tuple[Floats, list[Floats]]:
@@ -296,13 +331,15 @@ def _tree(items: list[Floats]) -> tuple[Floats, list[Floats]]:
     levels = [items]
     while len(levels[-1]) > 1:
         last = levels[-1]
-        levels.append(list(map(np.convolve, last[::2], last[1::2])) + last[len(last) & ~1 :])
+        pairs = list(map(np.convolve, last[::2], last[1::2]))
+        levels.append(pairs + last[len(last) & ~1 :])
     others = [np.ones(1)]
     for level in levels[-2::-1]:
         below = []
         for k in range(len(level)):
             beside = k ^ 1  # the other of the pair, unless there is none
-            below.append(np.convolve(others[k // 2], level[beside]) if beside < len(level) else others[k // 2])
+            without_pair = others[k // 2]
+            below.append(np.convolve(without_pair, level[beside]) if beside < len(level) else without_pair)
         others = below
     return levels[-1][0], others
 
@@ -325,14 +362,17 @@ class PatternPart:
 def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int]]:
     """Where each begins and ends: as many people as fit the cache, of lengths and orders (fewest steps up or down) near
     those of the first."""
+    short_order = SHORT_ORDER * width
     start = 0
     while start < len(counts):
-        first, short = int(orders[start]), int(orders[start]) <= SHORT_ORDER * width
-        size = int(counts[start]) * (first + 1 if short else 4 * (width + 1))
+        first_order = int(orders[start])
+        is_short = first_order <= short_order
+        size = int(counts[start]) * (first_order + 1 if is_short else 4 * (width + 1))
         ahead = slice(start, start + max(MANY, TILE_CELLS // size))
-        n, order = counts[ahead], orders[ahead]
-        unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= SHORT_ORDER * width) != short)
-        unlike |= order > (first + 2 * width if short else ALIKE * first)
+        n = counts[ahead]
+        order = orders[ahead]
+        unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | ((order <= short_order) != is_short)
+        unlike |= order > (first_order + 2 * width if is_short else ALIKE * first_order)
         stop = start + (int(np.argmax(unlike)) if unlike.any() else len(n))
         yield start, stop
         start = stop
@@ -341,29 +381,44 @@ def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int
 def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternPart]:
     """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
     who = np.flatnonzero(rows.informative)
-    counts, most, orders = rows.counts, rows.max_scores, np.minimum(rows.scores, rows.max_scores - rows.scores)
+    orders = np.minimum(rows.scores, rows.max_scores - rows.scores)
+    sets = _large_sets(rows, who, layout)
+    in_set = np.zeros(rows.n_persons, dtype=bool)
+    for which in sets:
+        in_set[which] = True
+    in_no_set = who[~in_set[who]]
+    alike = in_no_set[np.lexsort((rows.counts[in_no_set], orders[in_no_set]))]
+    parts = [_part(rows, which, people, layout, one_set=True) for which in sets]
+    for start, stop in tiles(rows.counts[alike], orders[alike], layout.widest):
+        parts.append(_part(rows, alike[start:stop], people, layout, one_set=False))
+    return parts
+
+
+def _large_sets(rows: Rows, who: Ints, layout: Thresholds) -> list[Ints]:
+    """Of these patterns, those of one set of items with so many of its scores that they are a tile of their own."""
     keys = row_keys(rows, layout, np.zeros_like(rows.scores))[who]
     _, of_set, size = np.unique(keys, return_inverse=True, return_counts=True)
-    shared = size[of_set] >= np.maximum(MOST_SCORES * (most[who] - 1), SEVERAL)
-    shared &= counts[who] * layout.widest * most[who] <= TREE_CELLS
-    sets = np.flatnonzero(shared)[np.argsort(of_set[shared], kind="stable")]
-    ends = np.flatnonzero(np.diff(of_set[sets])) + 1
-    alike = who[~shared][np.lexsort((counts[who[~shared]], orders[who[~shared]]))]
-    found = np.split(who[sets], ends) if len(sets) else []
-    n_sets, parts = len(found), []
-    for start, stop in tiles(counts[alike], orders[alike], layout.widest):
-        found.append(alike[start:stop])
-    for k, which in enumerate(found):
-        mine = rows.take(which)
-        inside = np.arange(mine.counts.max()) < mine.counts[:, None]
-        items = np.full(inside.shape, layout.n_items, dtype=np.int32)
-        if k < n_sets:  # the same items, in any order
-            items[:] = mine.items[: mine.counts[0]]
-        else:
-            items[inside] = mine.items
-        own = (mine.counts, mine.scores, mine.max_scores, people[which].astype(float))
-        parts.append(PatternPart(which, items, inside, *own, k < n_sets))
-    return parts
+    most = rows.max_scores[who]
+    large = size[of_set] >= np.maximum(MOST_SCORES * (most - 1), SEVERAL)
+    large &= rows.counts[who] * layout.widest * most <= TREE_CELLS
+    in_order = np.flatnonzero(large)[np.argsort(of_set[large], kind="stable")]
+    if not len(in_order):
+        return []
+    ends = np.flatnonzero(np.diff(of_set[in_order])) + 1
+    return np.split(who[in_order], ends)
+
+
+def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, *, one_set: bool) -> PatternPart:
+    """These patterns laid out side by side."""
+    some = rows.take(which)
+    inside = np.arange(some.counts.max()) < some.counts[:, None]
+    items = np.full(inside.shape, layout.n_items, dtype=np.int32)
+    if one_set:  # the same items, in any order
+        items[:] = some.items[: some.counts[0]]
+    else:
+        items[inside] = some.items
+    weight = people[which].astype(float)
+    return PatternPart(which, items, inside, some.counts, some.scores, some.max_scores, weight, one_set)
 
 
 def padded(layout: Thresholds, thresholds: Floats) -> Floats:
@@ -394,7 +449,8 @@ def given_score(
         return given_every_score(cumulated[:, :, 0], scores)
     order = int(np.minimum(scores, most - scores).max())
     if order <= SHORT_ORDER * width and people >= FEW_PEOPLE * n:
-        theta = rough_tilt(cumulated, scores, most)[0] if theta is None else theta
+        if theta is None:
+            theta = rough_tilt(cumulated, scores, most).theta
         start = chances(theta, cumulated)
         p, probability = by_fewer_steps(start, cumulated, scores, most)
         if probability.min() > LEAST:

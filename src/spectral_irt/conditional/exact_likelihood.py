@@ -116,12 +116,12 @@ def shared_patterns(shared: SharedSets) -> Patterns:
     counts: list[Ints] = []
     scores: list[Ints] = []
     people: list[NDArray[Any]] = []
-    for one in shared.sets:
-        score = np.flatnonzero(one.people)
-        items.append(np.tile(one.items, len(score)))
-        counts.append(np.full(len(score), len(one.items)))
+    for shared_set in shared.sets:
+        score = np.flatnonzero(shared_set.people)
+        items.append(np.tile(shared_set.items, len(score)))
+        counts.append(np.full(len(score), len(shared_set.items)))
         scores.append(score)
-        people.append(one.people[score])
+        people.append(shared_set.people[score])
     if shared.rest is not None:
         others = distinct_rows(shared.rest)
         items.append(others.rows.items)
@@ -145,9 +145,12 @@ class ExactLikelihood(Likelihood):
         self.layout = responses.thresholds
         self.weights = weights
         self.fine = True
-        patterns = distinct_rows(responses) if patterns is None else patterns
-        count = patterns.count if weights is None else np.bincount(patterns.of_person, weights=weights)
-        parts = pattern_parts(patterns.rows, count, self.layout)
+        if patterns is None:
+            patterns = distinct_rows(responses)
+        people = patterns.count
+        if weights is not None:
+            people = np.bincount(patterns.of_person, weights=weights)
+        parts = pattern_parts(patterns.rows, people, self.layout)
         self.parts = responses.engine.hold(parts)
         self.rows = responses.engine.hold(PatternRows.of_patterns([part], self.layout) for part in parts)
         self.n_patterns = int(patterns.rows.informative.sum())
@@ -199,7 +202,8 @@ def pair_factors(sums: Contour) -> tuple[Floats, Floats]:
     """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k; people x items x c x points."""
     categories, items, people = sums.p.shape
     factors = np.empty((len(sums.angle), categories - 1, items, people), dtype=np.complex128)
-    real, imaginary = np.empty((2, items, people))
+    real = np.empty((items, people))
+    imaginary = np.empty((items, people))
     for k, (u, root) in enumerate(zip(sums.angle, np.sqrt(sums.weight), strict=True)):
         factor_at(sums.p, u, real, imaginary)
         over = root / (real + 1j * imaginary)
@@ -215,14 +219,15 @@ def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floa
     """sum of Cov(1{X_i >= k}, 1{X_j >= k'} | s), thresholds x thresholds."""
     n = int(codes.max())
     total = np.zeros((n + 1, n + 1))  # the last row and column take the padding
-    for where, pairs in pair_covariances(part, cumulated, codes):
-        if pairs.ndim == 2:
-            total[np.ix_(where[0], where[0])] += pairs
-        elif pairs.shape[1] < SHORT:
-            np.add.at(total.reshape(-1), where[:, :, None] * len(total) + where[:, None, :], pairs)
+    flat = total.reshape(-1)
+    for pairs in pair_covariances(part, cumulated, codes):
+        if pairs.of_one_set:
+            total[np.ix_(pairs.codes[0], pairs.codes[0])] += pairs.covariance
+        elif pairs.covariance.shape[1] < SHORT:
+            np.add.at(flat, pairs.codes[:, :, None] * len(total) + pairs.codes[:, None, :], pairs.covariance)
         else:
-            for place, own_pairs in zip(where, pairs, strict=True):
-                total.reshape(-1)[(place[:, None] * len(total) + place).reshape(-1)] += own_pairs.reshape(-1)
+            for place, of_pattern in zip(pairs.codes, pairs.covariance, strict=True):
+                flat[(place[:, None] * len(total) + place).reshape(-1)] += of_pattern.reshape(-1)
     return total[:n, :n]
 
 
@@ -230,41 +235,54 @@ def exact_information_of_design(part: PatternPart, cumulated: Floats, codes: Int
     """A'HA, without the matrix of all thresholds: these may be every combination of item and rater."""
     n = int(codes.max())
     total = np.zeros((design.shape[1], design.shape[1]))
-    for where, pairs in pair_covariances(part, cumulated, codes):
-        own = where[:1] if pairs.ndim == 2 else where
-        shape = (len(own), own.shape[1], own.shape[1])
-        row = np.broadcast_to(own[:, :, None], shape).reshape(-1)
-        column = np.broadcast_to(own[:, None, :], shape).reshape(-1)
+    for pairs in pair_covariances(part, cumulated, codes):
+        place = pairs.codes[:1] if pairs.of_one_set else pairs.codes
+        shape = (len(place), place.shape[1], place.shape[1])
+        row = np.broadcast_to(place[:, :, None], shape).reshape(-1)
+        column = np.broadcast_to(place[:, None, :], shape).reshape(-1)
         inside = (row < n) & (column < n)
-        h = sparse.csr_array((pairs.reshape(-1)[inside], (row[inside], column[inside])), shape=(n, n))
+        values = pairs.covariance.reshape(-1)[inside]
+        h = sparse.csr_array((values, (row[inside], column[inside])), shape=(n, n))
         total += (design.T @ (h @ design)).toarray()
     return total
 
 
-def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Iterator[tuple[Ints, Floats]]:
-    """Some patterns at a time: the codes of their thresholds, and Cov(1{X_i >= k}, 1{X_j >= k'} | s) by how many people
-    have the pattern; patterns x thresholds x thresholds, or summed over patterns where all are of one set."""
-    items, width = part.items.shape[1], cumulated.shape[1] - 1
+class PairCovariances(NamedTuple):
+    """Of some patterns: the codes of their thresholds, and Cov(1{X_i >= k}, 1{X_j >= k'} | s) by how many people have
+    the pattern; patterns x thresholds x thresholds, or summed over patterns where all are of one set."""
+
+    codes: Ints
+    covariance: Floats
+
+    @property
+    def of_one_set(self) -> bool:
+        return self.covariance.ndim == 2
+
+
+def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Iterator[PairCovariances]:
+    """Some patterns at a time."""
+    items = part.items.shape[1]
+    width = cumulated.shape[1] - 1
     level = np.arange(width)
     higher = np.maximum(level[:, None], level)
-    own = np.arange(items)[:, None, None] * width
-    block = (own + level[:, None] + 0 * level, own + level + 0 * level[:, None])  # thresholds of one item
+    first = np.arange(items)[:, None, None] * width
+    block = (first + level[:, None] + 0 * level, first + level + 0 * level[:, None])  # thresholds of one item
     for some, sums in contours(part, cumulated):
         people = part.people[some, None, None]
         passed = sums.given.passed.transpose(2, 1, 0)
+        n_patterns = len(passed)
         within = (passed[:, :, higher] - passed[:, :, :, None] * passed[:, :, None, :]) * people[..., None]
-        flat, (real, imaginary) = passed.reshape(len(passed), items * width, 1), pair_factors(sums)
-        real, imaginary = real.reshape(*flat.shape[:2], -1), imaginary.reshape(*flat.shape[:2], -1)
-        left = np.concatenate([real, imaginary, flat], axis=2)
-        right = np.concatenate([real, -imaginary, -flat], axis=2) * people
-        where = codes[part.items[some]].reshape(len(passed), -1)
+        mean = passed.reshape(n_patterns, items * width, 1)
+        real, imaginary = (factor.reshape(n_patterns, items * width, -1) for factor in pair_factors(sums))
+        left = np.concatenate([real, imaginary, mean], axis=2)
+        right = np.concatenate([real, -imaginary, -mean], axis=2) * people
         if part.one_set:
-            pairs = np.tensordot(left, right, axes=([0, 2], [0, 2]))
-            pairs[block] = within.sum(axis=0)
+            covariance = np.tensordot(left, right, axes=([0, 2], [0, 2]))
+            covariance[block] = within.sum(axis=0)
         else:
-            pairs = left @ right.transpose(0, 2, 1)
-            pairs[(slice(None), *block)] = within
-        yield where, pairs
+            covariance = left @ right.transpose(0, 2, 1)
+            covariance[(slice(None), *block)] = within
+        yield PairCovariances(codes[part.items[some]].reshape(n_patterns, -1), covariance)
 
 
 def people_given(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> PatternRows:
@@ -295,30 +313,45 @@ def conditional_probabilities(
     [0.333, 0.333, 0.333, 1.0, 1.0, 1.0]
     """
     finite = np.isfinite(difficulty)
-    known = finite[block.items]
-    if not known.all():
-        out = np.full(block.n_responses, np.nan)
-        rest = block.keep_items(np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32))
-        out[known] = conditional_probabilities(rest, difficulty[finite], series_from=series_from, precision=precision)
-        return out
-    out, starts = np.repeat((block.scores > 0).astype(np.float64), block.counts), block.indptr[:-1]
+    to_finite = finite[block.items]
+    if not to_finite.all():
+        p = np.full(block.n_responses, np.nan)
+        place = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32)
+        p[to_finite] = conditional_probabilities(
+            block.keep_items(place), difficulty[finite], series_from=series_from, precision=precision
+        )
+        return p
+    p = np.repeat((block.scores > 0).astype(np.float64), block.counts)
+    starts = block.indptr[:-1]
     theta, information = prox_ability(block, difficulty)
-    long = np.flatnonzero(block.informative & (information >= series_from))
-    if len(long):
-        from spectral_irt.conditional.series_binary import fill_given_score  # few answers do without
-
-        some = block.take(long)
-        p, indptr = np.empty(some.n_responses, dtype=precision), some.indptr.astype(np.int32)
-        fill_given_score(indptr, np.asarray(some.items), some.scores, theta[long], difficulty, p, None)
-        out[spans(starts[long], some.counts)] = p
-    short = np.flatnonzero(block.informative & (information < series_from))
-    if len(short):  # exact values, once for all who share a pattern
+    by_series = np.flatnonzero(block.informative & (information >= series_from))
+    if len(by_series):
+        some = block.take(by_series)
+        p[spans(starts[by_series], some.counts)] = _by_series(some, difficulty, theta[by_series], precision)
+    exactly = np.flatnonzero(block.informative & (information < series_from))
+    if len(exactly):
         layout = Thresholds.ones(len(difficulty))
-        rows, order = by_item(rows_of(block, layout).take(short))
-        patterns = same_rows(rows, layout)
-        first, shared = patterns.rows.indptr[:-1], np.empty(len(patterns.rows.items))
-        for part in pattern_parts(patterns.rows, patterns.count, layout):
-            p = part_given(part, padded(layout, difficulty)).p[0].T
-            shared[spans(first[part.which], part.counts)] = p[part.inside]
-        out[spans(starts[short], rows.counts)[order]] = shared[spans(first[patterns.of_person], rows.counts)]
-    return out
+        rows, order = by_item(rows_of(block, layout).take(exactly))
+        p[spans(starts[exactly], rows.counts)[order]] = _by_patterns(rows, difficulty, layout)
+    return p
+
+
+def _by_series(block: Block, difficulty: Floats, theta: Floats, precision: Precision) -> Floats:
+    """P(X = 1 | s) of every response of these people, by the series."""
+    from spectral_irt.conditional.series_binary import fill_given_score  # few answers do without
+
+    p = np.empty(block.n_responses, dtype=precision)
+    indptr = block.indptr.astype(np.int32)
+    fill_given_score(indptr, np.asarray(block.items), block.scores, theta, difficulty, p, None)
+    return p
+
+
+def _by_patterns(rows: Rows, difficulty: Floats, layout: Thresholds) -> Floats:
+    """P(X = 1 | s) of every response, exactly, once for all who share a pattern."""
+    patterns = same_rows(rows, layout)
+    first = patterns.rows.indptr[:-1]
+    of_patterns = np.empty(len(patterns.rows.items))
+    for part in pattern_parts(patterns.rows, patterns.count, layout):
+        p = part_given(part, padded(layout, difficulty)).p[0].T
+        of_patterns[spans(first[part.which], part.counts)] = p[part.inside]
+    return of_patterns[spans(first[patterns.of_person], rows.counts)]

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import methodcaller
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ Matrix: TypeAlias = sparse.csr_array
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class ThresholdRows:
     """A matrix A, people x thresholds: where each person's answers begin, their items, and values, levels x answers, 0
     for levels that an item does not have."""
 
@@ -74,9 +74,9 @@ class Levels:
 
     def sums(self, weight: Floats) -> Floats:
         """A' w, thresholds, for a number w of every answer."""
-        n = self.layout.n_items
-        by_item = np.stack([sums_by_item(self.items, weight * each, n) for each in self.values], axis=1)
-        return from_levels(self.layout, by_item)
+        n_items = self.layout.n_items
+        by_item = [sums_by_item(self.items, weight * of_level, n_items) for of_level in self.values]
+        return from_levels(self.layout, np.stack(by_item, axis=1))
 
     def row_sums(self) -> Floats:
         """A 1 of every person; each answered an item."""
@@ -92,26 +92,32 @@ class Levels:
 
     def _pairs(self, of_lower: Callable[[int], Floats]) -> Floats:
         """Items x levels x levels: sums of the values of a level times what belongs to the lower of two levels."""
-        n, width = self.layout.n_items, self.layout.widest
-        pairs = np.empty((n, width, width))
+        n_items = self.layout.n_items
+        width = self.layout.widest
+        pairs = np.empty((n_items, width, width))
         for a in range(width):
             lower = of_lower(a)
             for b in range(a, width):
-                pairs[:, a, b] = pairs[:, b, a] = sums_by_item(self.items, lower * self.values[b], n)
+                sums = sums_by_item(self.items, lower * self.values[b], n_items)
+                pairs[:, a, b] = sums
+                pairs[:, b, a] = sums
         return pairs
 
-    def less_passed(self, category: Any, weight: Any) -> Levels:
+    def less_passed(self, category: Any, weight: Any) -> ThresholdRows:
         """A less 1 for every threshold that was passed, by people's weights; `category` is that of each answer."""
         values = self.values - (category >= np.arange(1, self.layout.widest + 1)[:, None])
         if weight is not None and np.ndim(weight):
             values *= np.repeat(weight, np.diff(self.indptr))
         return replace(self, values=values)
 
-    def with_more(self, other: Levels) -> Levels:
+    def with_more(self, other: ThresholdRows) -> ThresholdRows:
         """These people, and then others."""
-        indptr = np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]])
-        items, values = np.concatenate([self.items, other.items]), np.concatenate([self.values, other.values], axis=1)
-        return Levels(indptr, items, values, self.layout)
+        return ThresholdRows(
+            np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]),
+            np.concatenate([self.items, other.items]),
+            np.concatenate([self.values, other.values], axis=1),
+            self.layout,
+        )
 
 
 class PeopleRows(ABC):
@@ -121,11 +127,11 @@ class PeopleRows(ABC):
     weight: Floats | None
 
     @abstractmethod
-    def scores(self, tables: Any) -> Levels:
+    def scores(self, tables: Any) -> ThresholdRows:
         """P(X >= k | s) - 1{X >= k}, by people's weights."""
 
     @abstractmethod
-    def factors(self, tables: Any) -> Levels:
+    def factors(self, tables: Any) -> ThresholdRows:
         """c, times the root of the weight."""
 
     def score_gram(self, tables: Any, single: bool, design: Matrix | None) -> Any:
@@ -143,6 +149,24 @@ class PeopleRows(ABC):
         return onto_items(matrix, matrix @ v)
 
 
+class BinarySums(NamedTuple):
+    """Sums, by item, of P - X, of c C 1 and of c^2."""
+
+    score: Floats
+    degree: Floats
+    square: Floats
+
+
+class OrderedSums(NamedTuple):
+    """Sums of log gamma; of P(X >= k | s), by threshold; of D and of c c', by item; and C' C 1."""
+
+    log_gamma: float
+    expected: Floats
+    covariance: Floats
+    outer: Floats
+    around: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class SharedRows:
     """People who share their set of items, right and wrong answers: what a `Point` asks of its rows, set by set. `p`
@@ -154,42 +178,47 @@ class SharedRows:
     p: tuple[Floats, ...] = ()
     c: tuple[Floats, ...] = ()
 
-    def evaluated(self, beta: Floats) -> tuple[SharedRows, tuple[Floats, Floats, Floats]]:
-        """The rows at these difficulties, and sums of P - X, c C 1 and c^2 by item."""
-        made, (score, degree, square) = [], np.zeros((3, self.n_items))
-        for one in self.sets:
-            p, people = given_every_score(beta[None, one.items]).p[0], one.people[1:-1]
-            c = matched_factors(p * (1 - p), np.full(len(people), len(one.items)))
-            score[one.items] += p @ people - one.right[1:-1].sum(axis=0)
-            degree[one.items] += (c * c.sum(axis=0)) @ people
-            square[one.items] += c**2 @ people
-            made.append((p, c))
-        p_of, c_of = zip(*made, strict=True)
-        return replace(self, p=p_of, c=c_of), (score, degree, square)
+    def evaluated(self, beta: Floats) -> tuple[SharedRows, BinarySums]:
+        """The rows at these difficulties, and their sums."""
+        p_of_sets = []
+        c_of_sets = []
+        score = np.zeros(self.n_items)
+        degree = np.zeros(self.n_items)
+        square = np.zeros(self.n_items)
+        for shared_set in self.sets:
+            people = shared_set.people[1:-1]
+            p = given_every_score(beta[None, shared_set.items]).p[0]
+            c = matched_factors(p * (1 - p), np.full(len(people), len(shared_set.items)))
+            score[shared_set.items] += p @ people - shared_set.right[1:-1].sum(axis=0)
+            degree[shared_set.items] += (c * c.sum(axis=0)) @ people
+            square[shared_set.items] += c**2 @ people
+            p_of_sets.append(p)
+            c_of_sets.append(c)
+        return replace(self, p=tuple(p_of_sets), c=tuple(c_of_sets)), BinarySums(score, degree, square)
 
     def factor_gram(self, tables: Any, single: bool, design: Any) -> Floats:
         assert design is None  # linear designs look at people one by one
         total = np.zeros((self.n_items, self.n_items))
-        for one, c in zip(self.sets, self.c, strict=True):
-            total[np.ix_(one.items, one.items)] += (c * one.people[1:-1]) @ c.T
+        for shared_set, c in zip(self.sets, self.c, strict=True):
+            total[np.ix_(shared_set.items, shared_set.items)] += (c * shared_set.people[1:-1]) @ c.T
         return total
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
         total = np.zeros(v.shape)
-        for one, c in zip(self.sets, self.c, strict=True):
-            total[one.items] += (c * one.people[1:-1]) @ (c.T @ v[one.items])
+        for shared_set, c in zip(self.sets, self.c, strict=True):
+            total[shared_set.items] += (c * shared_set.people[1:-1]) @ (c.T @ v[shared_set.items])
         return total
 
     def score_gram(self, tables: Any, single: bool, design: Any) -> Floats:
         total = np.zeros((self.n_items, self.n_items))
-        for one, p in zip(self.sets, self.p, strict=True):
-            across = (one.right[1:-1].T - one.people[1:-1] * p / 2) @ p.T
-            total[np.ix_(one.items, one.items)] += one.together - across - across.T
+        for shared_set, p in zip(self.sets, self.p, strict=True):
+            across = (shared_set.right[1:-1].T - shared_set.people[1:-1] * p / 2) @ p.T
+            total[np.ix_(shared_set.items, shared_set.items)] += shared_set.together - across - across.T
         return total
 
     def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
-        whole = self.score_gram(tables, False, None)
-        return np.diag(whole)[:, None, None].copy(), whole @ v
+        gram = self.score_gram(tables, False, None)
+        return np.diag(gram)[:, None, None].copy(), gram @ v
 
 
 def by_item(rows: Rows) -> tuple[Rows, Ints]:
@@ -221,7 +250,9 @@ class PatternRows(PeopleRows):
     @classmethod
     def of_patterns(cls, patterns: list[PatternPart], layout: Thresholds) -> PatternRows:
         """The patterns alone, by whose numbers of people sums are."""
-        items, counts, people = [np.empty(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)], [np.empty(0)]
+        items = [np.empty(0, dtype=np.int32)]
+        counts = [np.zeros(1, dtype=np.int64)]
+        people = [np.empty(0)]
         for part in patterns:
             items.append(part.items[part.inside])
             counts.append(part.counts)
@@ -233,14 +264,18 @@ class PatternRows(PeopleRows):
     def of(cls, rows: Rows, weight: Floats | None, layout: Thresholds) -> PatternRows:
         """People without extreme scores."""
         rows, _ = by_item(rows)
-        found = same_rows(rows, layout)
-        count = found.count if weight is None else np.bincount(found.of_person, weights=weight)
-        parts = pattern_parts(found.rows, count, layout)
-        rank, place = np.empty(len(count), dtype=np.int64), 0
+        patterns = same_rows(rows, layout)
+        people = patterns.count
+        if weight is not None:
+            people = np.bincount(patterns.of_person, weights=weight)
+        parts = pattern_parts(patterns.rows, people, layout)
+        rank = np.empty(len(people), dtype=np.int64)  # of each pattern, in the order of the parts
+        place = 0
         for part in parts:
-            rank[part.which] = np.arange(place, place := place + len(part.which))
-        made = cls.of_patterns(parts, layout)
-        return replace(made, of_person=rank[found.of_person], category=rows.category, weight=weight)
+            rank[part.which] = place + np.arange(len(part.which))
+            place += len(part.which)
+        of_person = rank[patterns.of_person]
+        return replace(cls.of_patterns(parts, layout), of_person=of_person, category=rows.category, weight=weight)
 
     @classmethod
     def of_block(cls, block: Block, weight: Any, layout: Thresholds, series_from: float = np.inf) -> PatternRows:
@@ -249,63 +284,82 @@ class PatternRows(PeopleRows):
         if layout.binary:
             rows = replace(rows, category=block.right().astype(np.int16))
         who = np.flatnonzero(rows.informative)
-        made = cls.of(rows.take(who), None if weight is None else weight[who], layout)
-        return replace(made, series_from=series_from)
+        if weight is not None:
+            weight = weight[who]
+        return replace(cls.of(rows.take(who), weight, layout), series_from=series_from)
 
-    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, tuple[Any, ...]]:
-        """At other thresholds (`padded`); sums of log gamma, P(X >= k | s), D and c c' of every item, and C' C 1."""
-        layout, log_gamma, place = self.layout, 0.0, 0
-        passed, c = np.empty((2, layout.widest, len(self.items)))
+    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, OrderedSums]:
+        """At other thresholds (`padded`), and their sums."""
+        layout = self.layout
+        log_gamma = 0.0
+        passed = np.empty((layout.widest, len(self.items)))
+        c = np.empty((layout.widest, len(self.items)))
+        start = 0
         for part in self.patterns:
-            own = slice(place, place := place + int(part.counts.sum()))
-            passed[:, own], c[:, own], more = _given(part, cumulated, self.series_from)
-            log_gamma += more
-        each = np.repeat(self.people, np.diff(self.indptr))
-        c *= np.sqrt(each)
-        expected = Levels(self.indptr, self.items, passed, layout)
+            stop = start + int(part.counts.sum())
+            given = _given(part, cumulated, self.series_from)
+            passed[:, start:stop] = given.passed
+            c[:, start:stop] = given.c
+            log_gamma += given.log_gamma
+            start = stop
+        people = np.repeat(self.people, np.diff(self.indptr))
+        c *= np.sqrt(people)
+        expected = ThresholdRows(self.indptr, self.items, passed, layout)
         factor = replace(expected, values=c)
         around = factor.sums(np.repeat(factor.row_sums(), np.diff(self.indptr)))
-        sums = (log_gamma, expected.sums(each), expected.covariances(each), factor.squares(), around)
+        sums = OrderedSums(log_gamma, expected.sums(people), expected.covariances(people), factor.squares(), around)
         return replace(self, expected=expected, factor=factor), sums
 
-    def scores(self, tables: Any = None) -> Levels:
-        starts, counts = self.indptr[:-1].astype(np.int64)[self.of_person], np.diff(self.indptr)[self.of_person]
+    def scores(self, tables: Any = None) -> ThresholdRows:
+        counts = np.diff(self.indptr)[self.of_person]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        where = spans(starts, counts)
-        own = Levels(indptr, self.items[where], self.expected.values[:, where], self.layout)
-        return own.less_passed(self.category, self.weight)
+        where = spans(self.indptr[:-1].astype(np.int64)[self.of_person], counts)
+        expected = ThresholdRows(indptr, self.items[where], self.expected.values[:, where], self.layout)
+        return expected.less_passed(self.category, self.weight)
 
-    def factors(self, tables: Any = None) -> Levels:
+    def factors(self, tables: Any = None) -> ThresholdRows:
         return self.factor
 
 
-def _given(part: PatternPart, cumulated: Floats, series_from: float) -> tuple[Floats, Floats, float]:
+class PatternAnswers(NamedTuple):
     """P(X >= k | s) and c of the answers of every pattern, levels x answers; and the sum of log gamma."""
-    passed, log_gamma = None, np.nan
+
+    passed: Floats
+    c: Floats
+    log_gamma: float
+
+
+def _given(part: PatternPart, cumulated: Floats, series_from: float) -> PatternAnswers:
+    """Exact; or by the series, for people who have few patterns in common and answers that count as so many."""
+    passed = None
+    log_gamma = np.nan
     if series_from < np.inf and not part.one_set:  # imported here: few people have a series of their own
         from spectral_irt.conditional.table_sums import passed_by_series
 
         passed = passed_by_series(cumulated.T[1:, part.items.T], part.scores, part.max_scores, series_from)
     if passed is None:
-        found = part_given(part, cumulated)
-        passed, log_gamma = found.passed, float(part.people @ found.log_gamma)  # levels x items x patterns
+        given = part_given(part, cumulated)
+        passed = given.passed  # levels x items x patterns
+        log_gamma = float(part.people @ given.log_gamma)
     n = np.arange(1.0, len(passed) + 1)[:, None, None]
     # sum over k' of P(X >= max(k, k')) = (k) P(X >= k) + sum over k' > k of P(X >= k')
     higher = passed.sum(axis=0) - np.cumsum(passed, axis=0)
     w = n * passed + higher - passed * passed.sum(axis=0)
     variance = w.sum(axis=0)
     s = matched_factors(variance, part.counts)
-    rest = s.sum(axis=0) - s
-    c = w * np.divide(1.0, rest, out=np.zeros_like(rest), where=(rest > 0) & (variance > 0))
-    return passed.swapaxes(1, 2)[:, part.inside], c.swapaxes(1, 2)[:, part.inside], log_gamma
+    others = s.sum(axis=0) - s
+    c = w * np.divide(1.0, others, out=np.zeros_like(others), where=(others > 0) & (variance > 0))
+    inside = part.inside
+    return PatternAnswers(passed.swapaxes(1, 2)[:, inside], c.swapaxes(1, 2)[:, inside], log_gamma)
 
 
 def _cross(rows: PeopleRows, tables: Any, columns: Matrix, sums: Matrix, design: Matrix) -> tuple[Any, ...]:
+    """The diagonals of B' C' C B and of B' C' C B S S', and B' C' C A, for columns B, their sums S and a design A."""
     factors = rows.factors(tables).once()
-    own = sparse.csr_array(factors @ columns)
-    whole = sparse.csr_array(own @ sums) @ sums.T
-    cross = sparse.csr_array(own.T @ sparse.csr_array(factors @ design))
-    return own.multiply(own).sum(axis=0), own.multiply(whole).sum(axis=0), cross
+    cb = sparse.csr_array(factors @ columns)
+    cbss = sparse.csr_array(cb @ sums) @ sums.T
+    cross = sparse.csr_array(cb.T @ sparse.csr_array(factors @ design))
+    return cb.multiply(cb).sum(axis=0), cb.multiply(cbss).sum(axis=0), cross
 
 
 def _squares(rows: PeopleRows, tables: Any, design: Matrix) -> Floats:
@@ -371,30 +425,36 @@ class Point:
     def of_parameters(self, design: Matrix) -> Matrix:
         """A' H A, parameters x parameters: as sparse as there are parameters of which no person meets two. Summed once,
         as often as it is asked for."""
-        known = self.__dict__.get("_of_parameters")
-        if known is None or known[0] is not design:
+        last_design, matrix = self._last_of_parameters
+        if last_design is not design:
             if is_small(design):
-                own = design.T @ by_blocks(self.layout, self.inner, design.toarray())
+                within = design.T @ by_blocks(self.layout, self.inner, design.toarray())
             else:
-                own = design.T @ (block_diagonal(self.layout, self.inner) @ design)
+                within = design.T @ (block_diagonal(self.layout, self.inner) @ design)
             gram = self.rows.sum(methodcaller("factor_gram", self.tables, False, design))
-            known = self.__dict__["_of_parameters"] = design, sparse.csr_array(own - gram)
-        return known[1]
+            matrix = sparse.csr_array(within - gram)
+            self._last_of_parameters[:] = [design, matrix]
+        return matrix
+
+    @cached_property
+    def _last_of_parameters(self) -> list[Any]:
+        """The design that was asked about last, and its matrix."""
+        return [None, None]
 
     def information_on(self, design: Matrix) -> Floats:
         """The diagonal of A' H A: what the answers tell about each parameter, the others given. Summed for itself, in
         less time than the whole."""
         within = block_diagonal(self.layout, self.inner) @ design
-        own = np.asarray(design.multiply(within).sum(axis=0)).ravel()
-        return own - self.rows.sum(_factor_squares, self.tables, design)
+        diagonal = np.asarray(design.multiply(within).sum(axis=0)).ravel()
+        return diagonal - self.rows.sum(_factor_squares, self.tables, design)
 
     def of_columns(self, columns: Matrix, sums: Matrix, design: Matrix) -> tuple[Floats, Floats, Matrix]:
         """For further columns B, no two of the same answers: the diagonals of B' H B and of B' H B S S', and B' H A.
         S are `sums` of the columns: those of a rater."""
-        square, whole, cross = self.rows.sum(_cross, self.tables, columns, sums, design)
+        square, grouped, cross = self.rows.sum(_cross, self.tables, columns, sums, design)
         inner = sparse.csr_array(columns.T @ block_diagonal(self.layout, self.inner))
         within = (inner @ columns).diagonal()
-        return within - square, within - whole, sparse.csr_array(inner @ design - cross)
+        return within - square, within - grouped, sparse.csr_array(inner @ design - cross)
 
     @cached_property
     def scored(self) -> Prepared:
@@ -431,20 +491,22 @@ def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> 
     """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1. Rows of the whole must
     add to zero: what a series or a few rounds have left is spread over the thresholds of an item such that their
     contrasts, of which the answers may tell little, stay as they are."""
-    left = layout.table(around - by_blocks(layout, own + outer, np.ones(layout.n_entries)), 0.0)
-    inside, k = layout.table(np.ones(layout.n_entries), 0.0), layout.max_score[:, None]
+    ones = np.ones(layout.n_entries)
+    left = layout.table(around - by_blocks(layout, own + outer, ones), 0.0)
+    inside = layout.table(ones, 0.0)
+    k = layout.max_score[:, None]
     even = inside[:, :, None] * (inside * (left - left.sum(axis=1, keepdims=True) / (2 * k)) / k)[:, None, :]
-    own = own + even + even.transpose(0, 2, 1)
-    return own, own + outer
+    blocks = own + even + even.transpose(0, 2, 1)
+    return blocks, blocks + outer
 
 
 def block_diagonal(layout: Thresholds, blocks: Floats) -> Matrix:
     """A sparse matrix with these blocks for the items, thresholds x thresholds."""
     inside = np.arange(layout.widest) < layout.max_score[:, None]
-    item, one, other = np.nonzero(inside[:, :, None] & inside[:, None, :])
-    places = layout.first[item] + one, layout.first[item] + other
+    item, row, column = np.nonzero(inside[:, :, None] & inside[:, None, :])
+    places = (layout.first[item] + row, layout.first[item] + column)
     n = layout.n_entries
-    return sparse.csr_array((blocks[item, one, other], places), shape=(n, n))
+    return sparse.csr_array((blocks[item, row, column], places), shape=(n, n))
 
 
 def blocks_of(layout: Thresholds, matrix: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.conditional.exact import padded
-from spectral_irt.conditional.information import PatternRows, Point, SharedRows, balanced
+from spectral_irt.conditional.information import BinarySums, OrderedSums, PatternRows, Point, SharedRows, balanced
 from spectral_irt.data.block import Block, Floats, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.shared_sets import SharedSets
@@ -93,13 +93,17 @@ class Likelihood:
         self.point = None  # its memory is free before the next is made
         layout = self.layout
         if layout.binary and not self.people:
-            rows, (gradient, degree, square) = self.rows.map_and_sum(methodcaller("evaluated", beta))
-            point = Point(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
+            rows, totals = self.rows.map_and_sum(methodcaller("evaluated", beta))
+            binary = BinarySums(*totals)
+            variance = (binary.degree - binary.square)[:, None, None]
+            point = Point(beta, layout, rows, binary.score, variance, binary.degree[:, None, None])
         elif self.tables is None:
-            rows, (log_gamma, expected, *blocks) = self.rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
-            point = Point(beta, layout, rows, expected - self.passed, *balanced(layout, *blocks))
+            rows, totals = self.rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
+            sums = OrderedSums(*totals)
+            own, inner = balanced(layout, sums.covariance, sums.outer, sums.around)
+            point = Point(beta, layout, rows, sums.expected - self.passed, own, inner)
             if self.people:
-                loglik = -float(self.passed @ beta) - log_gamma
+                loglik = -float(self.passed @ beta) - sums.log_gamma
                 point = replace(point, loglik=loglik, people=partial(self.people, beta))
         else:
             from spectral_irt.conditional.series_tables import point_at

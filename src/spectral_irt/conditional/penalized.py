@@ -185,9 +185,15 @@ class PenalizedPoint:
             return self._dense_inverse @ b
         centered = self.fixed is None and self.design is None
         step, _ = conjugate_gradients(
-            self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered, start=start
+            self.__matmul__,
+            self.roughly,
+            self.within_parts(b),
+            tol=tol,
+            most=MAX_ITERATIONS,
+            centered=centered,
+            start=start,
         )
-        return self.leveled(step)
+        return self.within_parts(step)
 
     def moved(self, step: Floats) -> float:
         """By how many logits a step moves the threshold that moves most."""
@@ -200,12 +206,12 @@ class PenalizedPoint:
         if self.moved(step) <= LONGEST_STEP:
             return step
         if self.design is None:
-            return self.leveled(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
+            return self.within_parts(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
         reach = np.abs(self.design).max(axis=0).toarray().ravel()  # one row, or a vector, by the version of scipy
         bound = np.divide(LONGEST_STEP, reach, out=np.zeros(len(step)), where=reach > 0)
-        return self.leveled(np.clip(step, -bound, bound))
+        return self.within_parts(np.clip(step, -bound, bound))
 
-    def leveled(self, v: Floats) -> Floats:
+    def within_parts(self, v: Floats) -> Floats:
         """v without what moves all thresholds of a floating part alike; one vector, or the columns of a matrix."""
         if self.design is None:
             return centered_within(v, self.floating)
@@ -213,7 +219,7 @@ class PenalizedPoint:
 
     def largest_derivative(self) -> float:
         """Of the penalized log-likelihood by a parameter, along directions that are not open."""
-        return float(np.abs(self.leveled(self.pull())).max())
+        return float(np.abs(self.within_parts(self.pull())).max())
 
 
 def centered_within(v: Floats, floating: Ints) -> Floats:

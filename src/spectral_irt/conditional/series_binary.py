@@ -27,7 +27,7 @@ import numpy as np
 
 from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import answers_above, dtype_for, given_score, matched_factors, series_limit, tiles
-from spectral_irt.conditional.information import Levels, PeopleRows
+from spectral_irt.conditional.information import BinarySums, PeopleRows, ThresholdRows
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
 from spectral_irt.engine import Prepared
@@ -53,16 +53,18 @@ def fill_given_score(
     abilities that were used. Those of `theta` may be rough; NaN for people whom the series is not for: then what is
     written for them is. As precise as `probability`; single precision adds about 1e-7 to the error."""
     precision = probability.dtype
-    pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
+    pi = np.exp(beta).astype(precision)
+    theta = theta.astype(precision)
     span = SPAN // precision.itemsize
     space = np.empty((2, span), dtype=precision)
     for start, stop in person_chunks(indptr.astype(np.int64), span):
-        low, high = indptr[start], indptr[stop]
+        low = indptr[start]
+        high = indptr[stop]
         rows = indptr[start : stop + 1] - low
         counts = np.diff(rows)
-        ours = slice(start, stop)
+        some = slice(start, stop)
         p, v = space[:, : high - low] if high - low <= span else np.empty((2, high - low), dtype=precision)
-        distance, information = _settle(rows, items[low:high], pi, scores[ours], theta[ours], p, v)
+        distance, information = _settle(rows, items[low:high], pi, scores[some], theta[some], p, v)
         center = p * 2
         center -= 1
         polynomial = _series(rows, distance, information, v, center)
@@ -117,7 +119,7 @@ def _series(rows: Places, distance: Floats, total: Floats, v: Floats, center: Fl
     """Coefficients of (P - p) / (p q) as a polynomial in 2p - 1, for every person."""
     skew = v * center
     square = v * v
-    s3, s4, s5, s6 = (np.add.reduceat(each, rows[:-1]) for each in (skew, square, skew * v, square * v))
+    s3, s4, s5, s6 = (np.add.reduceat(power, rows[:-1]) for power in (skew, square, skew * v, square * v))
     c = _points[:, None].astype(v.dtype)
     w = (1 - c * c) / 4
     # Cumulants of the other answers: those of a zero or one are v, -v c, v (1 - 6 v), -v c (1 - 12 v), ...
@@ -129,17 +131,23 @@ def _series(rows: Places, distance: Floats, total: Floats, v: Floats, center: Fl
     inverse = 1 / k2
     unit = np.sqrt(inverse)
     series = _log_series(k3 * inverse * unit, k4 * inverse**2, k5 * inverse**2 * unit, k6 * inverse**3)
-    right, wrong = (distance - (1 - c) / 2) * unit, (distance + (1 + c) / 2) * unit
+    if_right = (distance - (1 - c) / 2) * unit
+    if_wrong = (distance + (1 + c) / 2) * unit
     # p f(s-1) / (p f(s-1) + q f(s)) - p = p q (r - 1) / (p r + q) with r = f(s-1) / f(s)
-    r = np.exp((distance + c / 2) * inverse + _horner(series, right) - _horner(series, wrong))
+    r = np.exp((distance + c / 2) * inverse + _horner(series, if_right) - _horner(series, if_wrong))
     return _TO_POLYNOMIAL.astype(v.dtype) @ ((r - 1) / ((1 + c) / 2 * r + (1 - c) / 2))
 
 
 def _log_series(l3: Floats, l4: Floats, l5: Floats, l6: Floats) -> tuple[Floats, ...]:
     """Coefficients of z, ..., z^6 in the logarithm of 1 + l3 He3 / 6 + (l4 He4 / 24 + l3^2 He6 / 72) + ... To fourth
     order a polynomial of degree 6 remains. It cannot turn negative, as the Edgeworth series itself can."""
-    l33, l34, l35, l44 = l3 * l3, l3 * l4, l3 * l5, l4 * l4
-    l333, l334, l3333 = l33 * l3, l33 * l4, l33 * l33
+    l33 = l3 * l3
+    l34 = l3 * l4
+    l35 = l3 * l5
+    l44 = l4 * l4
+    l333 = l33 * l3
+    l334 = l33 * l4
+    l3333 = l33 * l33
     return (
         -l3 / 2 + 5 / 8 * l333 - 2 / 3 * l34 + l5 / 8,
         l33 / 2 - l4 / 4 - 25 / 16 * l3333 + 109 / 48 * l334 - 25 / 48 * l35 - l44 / 3 + l6 / 16,
@@ -160,7 +168,18 @@ def _horner(coefficients: tuple[Floats, ...], z: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(PeopleRows):
+class RoughPeople:
+    """The people of a block with rough abilities and the information of their answers (0 for extreme scores), and how
+    much each counts."""
+
+    block: Block
+    theta: Floats
+    information: Floats
+    weight: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesRows(PeopleRows):
     """The people of one block, to be evaluated at difficulties. `score` and `factor` hold P - X and c of every answer
     at the last evaluation, times the person's weight and its root. The first `n_long` people take the series, except
     those whose `theta` is NaN: they have an extreme score and `silent` answers, or are exact: the `short` block (of
@@ -180,26 +199,51 @@ class Rows(PeopleRows):
     factor: Floats
 
     @classmethod
-    def of(cls, people: People, exact_below: float, n_items: int, precision: Any) -> Rows:
+    def of(cls, people: RoughPeople, exact_below: float, n_items: int, precision: Any) -> SeriesRows:
         """People with information below `exact_below` are to be exact."""
-        block, theta, information, weight = people
-        few, counts, informative = information < exact_below, block.counts, block.informative
-        long, short = np.flatnonzero(informative & ~few), np.flatnonzero(informative & few)
-        n, s = counts[short], block.scores[short]
-        short = short[np.lexsort((n, np.minimum(s, n - s)))]
-        end, silent, own_theta = int(counts[long].sum()), np.empty(0, dtype=np.int64), theta[short]
-        where = np.arange(end, end + n.sum())
-        if end < (1 - IN_PLACE) * block.n_responses or not counts.all():
-            order = np.concatenate([long, short])
-            ours, theta, n_long = block.take(order), theta[order], len(long)
-            weight = None if weight is None else weight[order]
-        else:
-            ours, theta, n_long = block, np.where(few, np.nan, theta), block.n_persons
-            mute = np.flatnonzero(~informative)
-            where, silent = (spans(block.indptr[:-1][some], counts[some]) for some in (short, mute))
-        exact = (block.take(short), own_theta, where.astype(np.int32))
+        block = people.block
+        theta = people.theta
+        weight = people.weight
+        is_exact = people.information < exact_below
+        informative = block.informative
+        long = np.flatnonzero(informative & ~is_exact)
+        short = np.flatnonzero(informative & is_exact)
+        counts = block.counts[short]
+        order_of_score = np.minimum(block.scores[short], counts - block.scores[short])
+        short = short[np.lexsort((counts, order_of_score))]
         nothing = np.empty(0, dtype=precision)
-        return cls(ours, n_long, theta, *exact, silent, weight, n_items, nothing, nothing)
+        n_answers_of_long = int(block.counts[long].sum())
+        if n_answers_of_long < (1 - IN_PLACE) * block.n_responses or not block.counts.all():
+            order = np.concatenate([long, short])
+            n_answers = n_answers_of_long + int(counts.sum())
+            return cls(
+                block=block.take(order),
+                n_long=len(long),
+                theta=theta[order],
+                short=block.take(short),
+                short_theta=theta[short],
+                where=np.arange(n_answers_of_long, n_answers).astype(np.int32),
+                silent=np.empty(0, dtype=np.int64),
+                weight=None if weight is None else weight[order],
+                n_items=n_items,
+                score=nothing,
+                factor=nothing,
+            )
+        extreme = np.flatnonzero(~informative)
+        starts = block.indptr[:-1]
+        return cls(
+            block=block,
+            n_long=block.n_persons,
+            theta=np.where(is_exact, np.nan, theta),
+            short=block.take(short),
+            short_theta=theta[short],
+            where=spans(starts[short], block.counts[short]).astype(np.int32),
+            silent=spans(starts[extreme], block.counts[extreme]),
+            weight=weight,
+            n_items=n_items,
+            score=nothing,
+            factor=nothing,
+        )
 
     @property
     def indptr(self) -> Any:
@@ -207,23 +251,33 @@ class Rows(PeopleRows):
 
     def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
         """Some people at a time: (how many, where their answers begin, their items), and their values in double."""
-        indptr, items = self.indptr, np.asarray(self.block.items)
+        indptr = self.indptr
+        items = np.asarray(self.block.items)
         for start, stop in person_chunks(self.block.indptr, PIECE):
-            low, high = indptr[start], indptr[stop]
-            doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
+            low = indptr[start]
+            high = indptr[stop]
+            doubles = (value[low:high].astype(np.float64, copy=False) for value in values)
             yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
 
-    def evaluated(self, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
-        """The rows at other difficulties (their memory is used again), and sums of P - X, c C 1 and c^2 by item."""
-        block, n, end, right = self.block, self.n_long, int(self.block.indptr[self.n_long]), self.block.right()
-        x, c, theta = self.score, self.factor, self.theta.copy()
+    def evaluated(self, beta: Floats) -> tuple[SeriesRows, BinarySums]:
+        """The rows at other difficulties (their memory is used again), and their sums."""
+        block = self.block
+        x = self.score
+        c = self.factor
         if not len(x):
             x, c = np.empty((2, block.n_responses), dtype=x.dtype)
+        theta = self.theta.copy()
+        n = self.n_long
         if n:
-            cells = (self.indptr[: n + 1], np.asarray(block.items[:end]), block.scores[:n], theta[:n])
-            theta[:n] = fill_given_score(*cells, beta, x[:end], c[:end])
+            end = int(block.indptr[n])
+            items = np.asarray(block.items[:end])
+            theta[:n] = fill_given_score(
+                self.indptr[: n + 1], items, block.scores[:n], theta[:n], beta, x[:end], c[:end]
+            )
         self._fill_exact(beta, x, c)
-        x[self.silent], c[self.silent] = right[self.silent], 0.0
+        right = block.right()
+        x[self.silent] = right[self.silent]
+        c[self.silent] = 0.0
         if self.weight is not None:
             weight = np.repeat(self.weight, block.counts)
             x *= weight
@@ -231,39 +285,43 @@ class Rows(PeopleRows):
             x -= right * weight
         else:
             x -= right
-        score, degree, square = np.zeros((3, self.n_items))
         rows = replace(self, theta=theta, score=x, factor=c)
-        for cells, each, own in rows.pieces(x, c):
+        return rows, rows._sums()
+
+    def _sums(self) -> BinarySums:
+        sums = BinarySums(*np.zeros((3, self.n_items)))
+        for cells, score, factor in self.pieces(self.score, self.factor):
             ones = np.ones(cells[0])
-            add_columns(cells, each, ones, score)
-            add_columns(cells, own, row_sums(cells, own, np.ones(self.n_items)), degree)
-            add_columns(cells, own * own, ones, square)
-        return rows, (score, degree, square)
+            add_columns(cells, score, ones, sums.score)
+            add_columns(cells, factor, row_sums(cells, factor, np.ones(self.n_items)), sums.degree)
+            add_columns(cells, factor * factor, ones, sums.square)
+        return sums
 
     def _fill_exact(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         """Write P and c of the answers of people who are exact."""
-        block, padded = self.short, np.append(beta, np.inf)
-        counts, scores = block.counts, block.scores
-        for start, stop in tiles(counts, np.minimum(scores, counts - scores)):
-            span = slice(int(block.indptr[start]), int(block.indptr[stop]))
-            n, there = counts[start:stop], self.where[span]
-            inside = np.arange(n.max()) < n[:, None]
+        block = self.short
+        padded = np.append(beta, np.inf)
+        for start, stop in tiles(block.counts, np.minimum(block.scores, block.counts - block.scores)):
+            answers = slice(int(block.indptr[start]), int(block.indptr[stop]))
+            counts = block.counts[start:stop]
+            inside = np.arange(counts.max()) < counts[:, None]
             items = np.full(inside.shape, len(beta))
-            items[inside] = block.items[span]
+            items[inside] = block.items[answers]
             b = np.ascontiguousarray(padded[items].T)
-            p = given_score(b[None], scores[start:stop], n, self.short_theta[start:stop]).p[0]
-            probability[there] = p.T[inside]
-            factor[there] = matched_factors(p * (1 - p), n).T[inside]
+            p = given_score(b[None], block.scores[start:stop], counts, self.short_theta[start:stop]).p[0]
+            place = self.where[answers]
+            probability[place] = p.T[inside]
+            factor[place] = matched_factors(p * (1 - p), counts).T[inside]
 
-    def scores(self, tables: Any = None) -> Levels:
-        return self._levels(self.score)
+    def scores(self, tables: Any = None) -> ThresholdRows:
+        return self._threshold_rows(self.score)
 
-    def factors(self, tables: Any = None) -> Levels:
-        return self._levels(self.factor)
+    def factors(self, tables: Any = None) -> ThresholdRows:
+        return self._threshold_rows(self.factor)
 
-    def _levels(self, values: Floats) -> Levels:
-        own = values.astype(np.float64, copy=False)[None]
-        return Levels(self.indptr, np.asarray(self.block.items), own, Thresholds.ones(self.n_items))
+    def _threshold_rows(self, values: Floats) -> ThresholdRows:
+        doubles = values.astype(np.float64, copy=False)[None]
+        return ThresholdRows(self.indptr, np.asarray(self.block.items), doubles, Thresholds.ones(self.n_items))
 
     def factors_twice(self, tables: Any, v: Floats) -> Floats:
         if v.ndim > 1:
@@ -274,14 +332,12 @@ class Rows(PeopleRows):
         return total
 
     def score_sums(self, tables: Any, v: Floats) -> tuple[Floats, Floats]:
-        squares, twice = np.zeros((2, self.n_items))
+        squares = np.zeros(self.n_items)
+        twice = np.zeros(self.n_items)
         for cells, score in self.pieces(self.score):
             add_columns(cells, score * score, np.ones(cells[0]), squares)
             add_columns(cells, score, row_sums(cells, score, v), twice)
         return squares[:, None, None], twice
-
-
-People = tuple[Block, Floats, Floats, Floats | None]  # of a block: rough abilities, information of the answers, weights
 
 
 def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
@@ -289,14 +345,15 @@ def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: 
     people = responses.prepare(with_abilities, beta, persons=(weights,))
     answers = people.sum(_by_information)
     exact_below, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**4, responses.item_counts, allowed)
-    return people.prepare(Rows.of, exact_below, len(beta), dtype_for(allowed))
+    return people.prepare(SeriesRows.of, exact_below, len(beta), dtype_for(allowed))
 
 
-def with_abilities(block: Block, weight: Floats | None, beta: Floats) -> People:
-    """With information 0 for extreme scores."""
-    return block, *prox_ability(block, beta), weight
+def with_abilities(block: Block, weight: Floats | None, beta: Floats) -> RoughPeople:
+    """The people of a block at these difficulties."""
+    theta, information = prox_ability(block, beta)
+    return RoughPeople(block, theta, information, weight)
 
 
-def _by_information(people: People) -> Floats:
-    block, _, information, _ = people
-    return answers_above(LIMITS, information, block.counts)
+def _by_information(people: RoughPeople) -> Floats:
+    """How many answers people of more information than each of the limits gave, and of less than the next."""
+    return answers_above(LIMITS, people.information, people.block.counts)

@@ -23,15 +23,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import comb, factorial
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
 from spectral_irt.conditional.exact import answers_above, dtype_for, padded, series_limit
-from spectral_irt.conditional.information import Levels, PatternRows, PeopleRows, Point, balanced, by_blocks, to_levels
+from spectral_irt.conditional.information import (
+    PatternRows,
+    PeopleRows,
+    Point,
+    ThresholdRows,
+    balanced,
+    by_blocks,
+    to_levels,
+)
 from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, spans
 from spectral_irt.data.patterns import row_keys
 from spectral_irt.data.responses import Responses
@@ -44,11 +52,13 @@ APART = 0.25  # logits between abilities of the grid; a person lies half of that
 WIDE = 1.5  # standard deviations of an answer from which on abilities are closer: derivatives grow with them
 MARGIN = 1.0  # logits that the grid goes beyond the people
 CACHED = 4096  # cells at a time: their derivatives fit the second cache of a core
-TRIES, AGAIN = 20, 2  # of bringing an ability near a point of the grid; when thresholds have moved a little
+TRIES = 20  # of bringing an ability near a point of the grid ...
+AGAIN = 2  # ... when thresholds have moved a little
 NEAR = 0.7  # of the distance between points: within it the shift does
 # The error of the series for a threshold of a person whose answers count as N equal ones: this times N^-3, or N^-2 with
 # fewer terms, which do where people have many answers.
-SERIES_ERROR, BRIEF_ERROR = 0.05, 0.03
+SERIES_ERROR = 0.05
+BRIEF_ERROR = 0.03
 SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
 LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
 REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
@@ -74,30 +84,34 @@ class Tables:
 
     @classmethod
     def at(cls, layout: Thresholds, beta: Floats, grid: Floats, order: int, precision: Any = np.float64) -> Tables:
-        width, m = layout.widest, layout.n_items
+        width = layout.widest
+        n_items = layout.n_items
         cumulated = np.ascontiguousarray(layout.cumulated(beta).T)[:, None, :]  # categories x abilities x items
         k = np.arange(width + 1, dtype=float)[:, None, None]
-        tails = np.empty((order + 1, width, len(grid) * m))  # in one piece: many small ones cost the system more
-        moments = np.empty((order + 3, len(grid) * m), dtype=precision)
-        some = max(CACHED // max(m, 1), 1)
-        for start in range(0, len(grid), some):
-            p = (grid[start : start + some, None] * k - cumulated).reshape(width + 1, -1)
+        # In one piece: many small ones cost the system more.
+        tails = np.empty((order + 1, width, len(grid) * n_items))
+        moments = np.empty((order + 3, len(grid) * n_items), dtype=precision)
+        step = max(CACHED // max(n_items, 1), 1)
+        for start in range(0, len(grid), step):
+            p = (grid[start : start + step, None] * k - cumulated).reshape(width + 1, -1)
             p -= p.max(axis=0)
             np.exp(p, out=p)
             p /= p.sum(axis=0)
-            span = slice(start * m, start * m + p.shape[1])
-            moments[:, span] = derivatives(p, order, tails[:, :, span])
+            cells = slice(start * n_items, start * n_items + p.shape[1])
+            moments[:, cells] = derivatives(p, order, tails[:, :, cells])
         return cls(layout, grid, order, tails, moments, tails[min(1, order)])
 
     @property
     def apart(self) -> float:
+        """Logits between the abilities of the grid."""
         return float(self.grid[1] - self.grid[0])
 
     def pairs(self, left: Floats, right: Floats) -> Floats:
         """Items x levels x levels: sums over abilities of the products of two tables."""
         shape = (self.layout.widest, len(self.grid), self.layout.n_items)
-        left, right = left.reshape(shape), right.reshape(shape)
-        return np.stack([np.einsum("kgi,gi->ik", left, each) for each in right], axis=-1)  # faster than all at once
+        left = left.reshape(shape)
+        products = [np.einsum("kgi,gi->ik", left, of_level) for of_level in right.reshape(shape)]
+        return np.stack(products, axis=-1)  # faster than all at once
 
     def covariances(self, expected: Floats, collected: Any) -> Floats:
         """Sums over people of Cov(1{X >= k}, 1{X >= k'}), items x levels x levels; `expected` those of P(X >= k)."""
@@ -123,9 +137,9 @@ class Tables:
 
     def weighted(self, table: Floats, v: Floats) -> Floats:
         """sum over k of v_k table_k in every cell; a first axis for the columns of a matrix v."""
-        own, shape = to_levels(self.layout, v), (self.layout.widest, len(self.grid), -1)
-        made = np.einsum("kgi,ki...->...gi", table.reshape(shape), own)
-        return made.reshape(*v.shape[1:], -1).astype(self.moments.dtype, copy=False)
+        shape = (self.layout.widest, len(self.grid), -1)
+        sums = np.einsum("kgi,ki...->...gi", table.reshape(shape), to_levels(self.layout, v))
+        return sums.reshape(*v.shape[1:], -1).astype(self.moments.dtype, copy=False)
 
     def nearest(self, theta: Floats) -> Places:
         return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
@@ -141,26 +155,27 @@ def derivatives(p: Floats, order: int, tails: Floats) -> Floats:
     moments = np.empty((order + 3, p.shape[1]))
     moments[0] = k @ p
     # p^(r) = p Y_r with the complete Bell polynomials Y of k - mean and the cumulants.
-    away = k[:, None] - moments[0]
-    found = [p]
+    deviation = k[:, None] - moments[0]
+    of_p = [p]
     for r in range(1, order + 2):
-        new = away * found[r - 1]
+        new = deviation * of_p[r - 1]
         for j in range(1, r):
-            new -= (comb(r - 1, j) * moments[j]) * found[r - 1 - j]
-        found.append(new)
+            new -= (comb(r - 1, j) * moments[j]) * of_p[r - 1 - j]
+        of_p.append(new)
         moments[r] = k @ new
     moments[order + 2] = moments[1] ** 2
-    for tail, one in zip(tails, found, strict=False):
-        tail[-1] = one[-1]
+    for tail, derivative in zip(tails, of_p, strict=False):
+        tail[-1] = derivative[-1]
         for level in range(len(tail) - 1, 0, -1):
-            np.add(one[level], tail[level], out=tail[level - 1])
+            np.add(derivative[level], tail[level], out=tail[level - 1])
     return moments
 
 
 def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
     """Abilities for people from `low` to `high`."""
     apart = APART / max(1.0, layout.widest / 4 / WIDE)  # an answer in K categories spreads by about a quarter of them
-    low, high = low - MARGIN, high + MARGIN
+    low -= MARGIN
+    high += MARGIN
     return np.linspace(low, high, max(int(np.ceil((high - low) / apart)) + 1, 2))
 
 
@@ -180,13 +195,22 @@ def weights(missing: Floats, cumulants: Floats, reach: float) -> Floats:
     scale[0] = 1 / np.sqrt(np.maximum(moved[0], cumulants[0] / 10))
     for r in range(order + 1):
         np.multiply(scale[r], scale[0], out=scale[r + 1])
-    made, above, below = _edgeworth(order)
-    terms = np.ones((len(made), len(missing)))
-    for term, (smaller, k) in enumerate(made[1:], start=1):
+    products, above, below = _edgeworth(order)
+    terms = np.ones((len(products), len(missing)))
+    for term, (smaller, k) in enumerate(products[1:], start=1):
         np.multiply(terms[smaller], moved[k] * scale[k + 1], out=terms[term])
     centered = np.ones((order + 1, len(missing)))
     centered[1:] = (above @ terms) / (below @ terms) * scale[:order]
     return np.stack([_taylor(centered[r::-1], powers) for r in range(order + 1)])
+
+
+class EdgeworthTerm(NamedTuple):
+    """A product of standardized cumulants: their numbers, of how many orders it is, the power of z, the coefficient."""
+
+    factors: tuple[int, ...]
+    orders: int
+    power: int
+    coefficient: float
 
 
 @lru_cache(maxsize=4)
@@ -195,21 +219,24 @@ def _edgeworth(order: int) -> tuple[list[tuple[int, int]], Floats, Floats]:
     It is exp(sum_k l_k z^(k + 2) / (k + 2)!), z = it, where l_k counts as k orders. For every product: the one that it
     is made of, and the k of the last factor. `above` and `below` have a row for each r = 1, ..., order, with the means
     of z^r / r! and of 1 over the normal distribution times the series; r derivatives count as r orders."""
-    made = [(0, 0)]
-    found: list[tuple[tuple[int, ...], int, int, float]] = [((), 0, 0, 1.0)]  # factors, orders, power of z, coefficient
-    for place, (factors, orders, power, value) in enumerate(found):
-        for k in range(factors[-1] if factors else 1, order - orders):
-            more = (*factors, k)
-            found.append((more, orders + k, power + k + 2, value / factorial(k + 2) / more.count(k)))
-            made.append((place, k))
+    products = [(0, 0)]
+    terms = [EdgeworthTerm((), 0, 0, 1.0)]
+    for place, term in enumerate(terms):
+        largest = term.factors[-1] if term.factors else 1
+        for k in range(largest, order - term.orders):
+            factors = (*term.factors, k)
+            coefficient = term.coefficient / factorial(k + 2) / factors.count(k)
+            terms.append(EdgeworthTerm(factors, term.orders + k, term.power + k + 2, coefficient))
+            products.append((place, k))
     # The mean of z^n over the normal distribution.
     mean = [0.0 if n % 2 else (-0.5) ** (n // 2) * factorial(n) / factorial(n // 2) for n in range(4 * order)]
-    above, below = np.zeros((2, order, len(found)))
-    for column, (_, orders, power, value) in enumerate(found):
-        for r in range(1, order + 1 - orders):
-            above[r - 1, column] = value * mean[power + r] / factorial(r)
-            below[r - 1, column] = value * mean[power]
-    return made, above, below
+    above = np.zeros((order, len(terms)))
+    below = np.zeros((order, len(terms)))
+    for column, term in enumerate(terms):
+        for r in range(1, order + 1 - term.orders):
+            above[r - 1, column] = term.coefficient * mean[term.power + r] / factorial(r)
+            below[r - 1, column] = term.coefficient * mean[term.power]
+    return products, above, below
 
 
 def _powers(shift: Floats, most: int) -> Floats:
@@ -228,18 +255,20 @@ def _taylor(derivatives: Floats, powers: Floats) -> Floats:
 def sums_of(rows: Rows, columns: Places, values: Any) -> Floats:
     """Sums over the answers of each person of these values, rows of one number for each column, as precise as these.
     One row at a time, which is twice as fast as all at once."""
-    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), values.dtype)
-    return np.stack([row_sums(cells, ones, each) for each in values])
+    cells = (rows.n_persons, rows.indptr.astype(np.int32), columns)
+    ones = shared_ones(len(columns), values.dtype)
+    return np.stack([row_sums(cells, ones, row) for row in values])
 
 
 def sums_in(rows: Rows, columns: Places, values: Any, n: int, precision: Any) -> Floats:
     """Sums of people's values over the answers in each of n columns, for every row of values. Many rows are added at
     once, in half the time; that loop goes by fours, so that rows of zeros may follow."""
-    cells, ones = (rows.n_persons, rows.indptr.astype(np.int32), columns), shared_ones(len(columns), precision)
+    cells = (rows.n_persons, rows.indptr.astype(np.int32), columns)
+    ones = shared_ones(len(columns), precision)
     if len(values) < AT_ONCE:
         total = np.zeros((len(values), n), dtype=precision)
-        for each, out in zip(values, total, strict=True):
-            add_columns(cells, ones, each.astype(precision, copy=False), out)
+        for row, sums in zip(values, total, strict=True):
+            add_columns(cells, ones, row.astype(precision, copy=False), sums)
         return total
     wide = np.zeros((rows.n_persons, -(-len(values) // 4) * 4), dtype=precision)
     wide[:, : len(values)] = np.transpose(values)
@@ -248,23 +277,47 @@ def sums_in(rows: Rows, columns: Places, values: Any, n: int, precision: Any) ->
     return total.T
 
 
-def settled(rows: Rows, at: Places, cells: Places, tables: Tables, tries: int) -> tuple[Places, Places, Floats]:
-    """People at the point of the grid where the expected total score is nearest: points, cells, mean and variance."""
-    at, who, moments = at.copy(), np.arange(rows.n_persons), sums_of(rows, cells, tables.moments[:2])
+class OnGrid(NamedTuple):
+    """People near points of the grid of abilities: the point of each, the cells of their answers, and mean and variance
+    of the total score there."""
+
+    at: Places
+    cells: Places
+    moments: Floats
+
+
+def settle(rows: Rows, at: Places, cells: Places, tables: Tables, tries: int) -> OnGrid:
+    """People at the point of the grid where the expected total score is nearest."""
+    at = at.copy()
+    who = np.arange(rows.n_persons)
+    moments = sums_of(rows, cells, tables.moments[:2])
     for k in range(tries):
         mean, variance = moments[:, who]
         move = (rows.scores[who] - mean) / np.maximum(variance, 1e-12)
-        there = tables.nearest(tables.grid[at[who]] + np.clip(move, -1, 1))
-        far = (np.abs(move) > NEAR * tables.apart) & (there != at[who])
+        nearest = tables.nearest(tables.grid[at[who]] + np.clip(move, -1, 1))
+        far = (np.abs(move) > NEAR * tables.apart) & (nearest != at[who])
         who = who[far]
         if not len(who):
             break
-        some, at[who] = rows.take(who), there[far]
-        new = tables.cells(some, at[who])
-        moments[:, who] = sums_of(some, new, tables.moments[:2])
-        cells = cells.copy() if k == 0 else cells  # the engine may keep the old ones in a file
-        cells[spans(rows.indptr[who], some.counts)] = new
-    return at, cells, moments
+        at[who] = nearest[far]
+        some = rows.take(who)
+        new_cells = tables.cells(some, at[who])
+        moments[:, who] = sums_of(some, new_cells, tables.moments[:2])
+        if k == 0:
+            cells = cells.copy()  # the engine may keep the old ones in a file
+        cells[spans(rows.indptr[who], some.counts)] = new_cells
+    return OnGrid(at, cells, moments)
+
+
+class TableSums(NamedTuple):
+    """What the people with much information collect in every cell; and the sums of the exact ones, as `OrderedSums` has
+    them."""
+
+    collected: Floats
+    expected: Any
+    covariance: Any
+    outer: Any
+    around: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,45 +336,56 @@ class TableRows(PeopleRows):
     factor: Any = None
 
     @property
-    def own_weight(self) -> Any:
+    def long_weight(self) -> Any:
         """Of the people with much information."""
         return 1.0 if self.weight is None else self.weight[: self.rows.n_persons]
 
-    def scores(self, tables: Tables) -> Levels:
-        own = self._levels(tables.tails, self.u).less_passed(self.rows.category, self.own_weight)
-        return own.with_more(self.exact.scores()) if self.exact else own
+    def scores(self, tables: Tables) -> ThresholdRows:
+        of_long = self._threshold_rows(tables.tails, self.u).less_passed(self.rows.category, self.long_weight)
+        return of_long.with_more(self.exact.scores()) if self.exact else of_long
 
-    def factors(self, tables: Tables) -> Levels:
-        own = self._levels([tables.factor], self.factor[None])
-        return own.with_more(self.exact.factors()) if self.exact else own
+    def factors(self, tables: Tables) -> ThresholdRows:
+        of_long = self._threshold_rows([tables.factor], self.factor[None])
+        return of_long.with_more(self.exact.factors()) if self.exact else of_long
 
-    def _levels(self, tables: Iterable[Floats], by: Floats) -> Levels:
-        """sum over r of by_r tables_r, people x thresholds."""
+    def _threshold_rows(self, tables: Iterable[Floats], coefficients: Floats) -> ThresholdRows:
+        """sum over r of coefficient_r tables_r, people x thresholds."""
         total = np.zeros((self.layout.widest, len(self.cells)))
-        for table, each in zip(tables, by, strict=True):
-            total += table.take(self.cells, axis=1) * np.repeat(each, self.rows.counts)
-        return Levels(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
+        for table, coefficient in zip(tables, coefficients, strict=True):
+            total += table.take(self.cells, axis=1) * np.repeat(coefficient, self.rows.counts)
+        return ThresholdRows(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
 
-    def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
-        """At other thresholds; and what the long rows collect in every cell, and the sums of the exact ones."""
-        exact, (_, *sums) = self.exact.evaluated(cumulated) if self.exact else (None, (0.0,) * 5)
-        rows, n = self.rows, tables.moments.shape[1]
-        at, cells, (mean, variance) = settled(rows, self.at, self.cells, tables, AGAIN)
-        cumulants = np.concatenate([variance[None], sums_of(rows, cells, tables.moments[2:-1])]).astype(np.float64)
+    def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, TableSums]:
+        """At other thresholds, and their sums."""
+        exact = None
+        sums: Any = (0.0, 0.0, 0.0, 0.0)
+        if self.exact:
+            exact, (_, *sums) = self.exact.evaluated(cumulated)
+        rows = self.rows
+        precision = tables.moments.dtype
+        on_grid = settle(rows, self.at, self.cells, tables, AGAIN)
+        mean, variance = on_grid.moments
+        higher = sums_of(rows, on_grid.cells, tables.moments[2:-1])
+        cumulants = np.concatenate([variance[None], higher]).astype(np.float64)
         u = weights(rows.scores - mean, cumulants, tables.apart)
-        factor = np.sqrt(self.own_weight / cumulants[0])
-        by = u if self.weight is None else u * self.own_weight
-        collected = sums_in(rows, cells, [*by, by[1] * u[1], factor**2], n, tables.moments.dtype)
-        return replace(self, at=at, cells=cells, exact=exact, u=u, factor=factor), (collected, *sums)
+        factor = np.sqrt(self.long_weight / cumulants[0])
+        weighted_u = u if self.weight is None else u * self.long_weight
+        values = [*weighted_u, weighted_u[1] * u[1], factor**2]
+        collected = sums_in(rows, on_grid.cells, values, tables.moments.shape[1], precision)
+        part = replace(self, at=on_grid.at, cells=on_grid.cells, exact=exact, u=u, factor=factor)
+        return part, TableSums(collected, *sums)
 
 
 def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats | float]:
     """C' C v: in cells for the long rows, where `spread` is v in the tables' `factor`; and for the others."""
-    made = []
-    for each in np.atleast_2d(spread):
-        (sums,) = sums_of(part.rows, part.cells, each[None])
-        made.append(sums_in(part.rows, part.cells, [part.factor**2 * sums], len(each), spread.dtype)[0])
-    return np.stack(made).reshape(spread.shape), part.exact.factors_twice(None, v) if part.exact else 0.0
+    columns = []
+    for column in np.atleast_2d(spread):
+        (sums,) = sums_of(part.rows, part.cells, column[None])
+        columns.append(sums_in(part.rows, part.cells, [part.factor**2 * sums], len(column), spread.dtype)[0])
+    of_exact: Floats | float = 0.0
+    if part.exact:
+        of_exact = part.exact.factors_twice(None, v)
+    return np.stack(columns).reshape(spread.shape), of_exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,8 +397,8 @@ class TablePoint(Point):
     def __matmul__(self, v: Floats) -> Floats:
         tables = self.tables
         cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factor, v), v)
-        back = [tables.contract([tables.factor], [one]) for one in np.atleast_2d(cells)]
-        return by_blocks(self.layout, self.inner, v) - direct - np.stack(back, axis=-1).reshape(v.shape)
+        columns = [tables.contract([tables.factor], [column]) for column in np.atleast_2d(cells)]
+        return by_blocks(self.layout, self.inner, v) - direct - np.stack(columns, axis=-1).reshape(v.shape)
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         from spectral_irt.conditional.table_sums import score_sums  # where thresholds are too many for a matrix
@@ -346,32 +410,38 @@ def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> Ta
     """The likelihood of `TableRows` at other thresholds than the tables."""
     layout = tables.layout
     tables = Tables.at(layout, beta, tables.grid, tables.order, tables.moments.dtype)
-    rows, (collected, expected, own, outer, _) = rows.map_and_sum(TableRows.evaluated, tables, padded(layout, beta))
-    collected = np.ascontiguousarray(collected[: tables.order + 3], dtype=np.float64)
-    ours, ones = tables.contract(tables.tails, collected), np.ones(layout.n_entries)
-    blocks = tables.covariances(ours, collected)
+    rows, totals = rows.map_and_sum(TableRows.evaluated, tables, padded(layout, beta))
+    sums = TableSums(*totals)
+    collected = np.ascontiguousarray(sums.collected[: tables.order + 3], dtype=np.float64)
+    expected = tables.contract(tables.tails, collected)  # of those with much information
+    blocks = tables.covariances(expected, collected)
     pairs = tables.pairs(tables.factor, tables.factor * collected[-1])
-    scale = _scale(tables, collected[0], blocks, pairs)
-    each = layout.table(scale, 0.0)
-    tables = replace(tables, factor=tables.factor * np.tile(each.T, len(tables.grid)))
-    outer = outer + each[:, :, None] * pairs * each[:, None, :]
+    scale = layout.table(_scale(tables, collected[0], blocks, pairs), 0.0)
+    tables = replace(tables, factor=tables.factor * np.tile(scale.T, len(tables.grid)))
+    outer = sums.outer + scale[:, :, None] * pairs * scale[:, None, :]
+    ones = np.ones(layout.n_entries)
     cells, around = rows.sum(factors_twice, tables.weighted(tables.factor, ones), ones)
     around = around + tables.contract([tables.factor], [cells])
-    own, inner = balanced(layout, own + blocks, outer, around)
-    return TablePoint(beta, layout, rows, expected + ours - passed, own, inner, tables, collected=collected)
+    own, inner = balanced(layout, sums.covariance + blocks, outer, around)
+    gradient = sums.expected + expected - passed
+    return TablePoint(beta, layout, rows, gradient, own, inner, tables, collected=collected)
 
 
 def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floats:
     """Numbers for the factors of the thresholds with which C' C 1 = (D + c c') 1, about: (C 1)_l is sqrt(V) times the
     mean of the numbers over the factors that people of this ability meet."""
-    layout, n = tables.layout, len(tables.grid)
-    scale = ones = np.ones(layout.n_entries)
-    met = np.empty((n, layout.widest * layout.n_items))
-    each = tables.factor.reshape(layout.widest, n, -1).swapaxes(0, 1)
-    np.multiply(each, count.reshape(n, 1, -1), out=met.reshape(each.shape))
-    target, plain = by_blocks(layout, blocks, ones), met.sum(axis=1)
+    layout = tables.layout
+    n_abilities = len(tables.grid)
+    ones = np.ones(layout.n_entries)
+    scale = ones
+    met = np.empty((n_abilities, layout.widest * layout.n_items))
+    factor = tables.factor.reshape(layout.widest, n_abilities, -1).swapaxes(0, 1)
+    np.multiply(factor, count.reshape(n_abilities, 1, -1), out=met.reshape(factor.shape))
+    target = by_blocks(layout, blocks, ones)
+    plain = met.sum(axis=1)
     for _ in range(SCALING):
-        mean = np.divide(met @ to_levels(layout, scale).ravel(), plain, out=np.ones(n), where=plain > 0)
+        scaled = met @ to_levels(layout, scale).ravel()
+        mean = np.divide(scaled, plain, out=np.ones(n_abilities), where=plain > 0)
         between = (mean @ met).reshape(layout.widest, -1)[layout.level - 1, layout.item]
         between -= by_blocks(layout, pairs, scale)
         new = np.divide(target, between, out=ones.copy(), where=between > 1e-9 * target)
@@ -384,24 +454,48 @@ def prepare_people(
 ) -> tuple[Prepared, Tables]:
     """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more."""
     layout = responses.thresholds
+    counts = responses.item_counts
     people = responses.entries.prepare(_with_abilities, layout, beta, persons=(weight,))
-    theta = np.concatenate([np.zeros(1), *people.map(itemgetter(-1))])
+    theta = np.concatenate([np.zeros(1), *people.map(attrgetter("theta"))])
     rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, dtype_for(allowed))
-    (people, answers), counts = people.map_and_sum(_with_sizes, rough), responses.item_counts
-    order, (least, exact) = BRIEF, series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
-    if exact > SEVERAL:
-        order, (least, _) = ORDER, series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
+    people, answers = people.map_and_sum(_with_sizes, rough)
+    order = BRIEF
+    least, exact_share = series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
+    if exact_share > SEVERAL:
+        order = ORDER
+        least, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
     return people.prepare(_rows_from, least, rough), replace(rough, order=order)
 
 
-People = tuple[Rows, Floats | None, NDArray[np.bool_], Any]  # weights; whose pattern repeats; abilities
+@dataclass(frozen=True, eq=False)
+class RoughPeople:
+    """The people of a block by rough ability: their weights, and whether many others have their pattern."""
+
+    rows: Rows
+    weight: Floats | None
+    repeated: NDArray[np.bool_]
+    theta: Floats
 
 
-def _with_abilities(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> People:
+@dataclass(frozen=True, eq=False)
+class SizedPeople:
+    """The people of a block at points of the grid, and how many equal answers theirs are worth."""
+
+    rows: Rows
+    weight: Floats | None
+    repeated: NDArray[np.bool_]
+    at: Places
+    size: Floats
+
+
+def _with_abilities(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> RoughPeople:
+    """The people of a block in the order of their rough abilities: neighbors in the table stay in the cache."""
     theta, _ = prox_ability(block, beta, layout)
-    order = np.argsort(theta)  # neighbors in the table stay in the cache
-    rows, weight = rows_of(block, layout).take(order), None if weight is None else weight[order]
-    return rows, weight, _repeated(rows, layout), theta[order]
+    order = np.argsort(theta)
+    rows = rows_of(block, layout).take(order)
+    if weight is not None:
+        weight = weight[order]
+    return RoughPeople(rows, weight, _repeated(rows, layout), theta[order])
 
 
 def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
@@ -413,29 +507,35 @@ def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
     return count[of_person.ravel()] >= REPEATED
 
 
-def _with_sizes(people: People, tables: Tables) -> tuple[People, Floats]:
-    """With points of the grid, and how many equal answers theirs are worth, in the place of the abilities; and how many
-    people have answers worth so many."""
-    rows, weight, repeated, theta = people
-    at = tables.nearest(theta)
-    at, cells, (mean, variance) = settled(rows, at, tables.cells(rows, at), tables, TRIES)
-    (square,) = sums_of(rows, cells, tables.moments[2:])
+def _with_sizes(people: RoughPeople, tables: Tables) -> tuple[SizedPeople, Floats]:
+    """The people at points of the grid; and how many people have answers worth so many equal ones."""
+    rows = people.rows
+    at = tables.nearest(people.theta)
+    on_grid = settle(rows, at, tables.cells(rows, at), tables, TRIES)
+    mean, variance = on_grid.moments
+    (square,) = sums_of(rows, on_grid.cells, tables.moments[2:])
     size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
     beyond = np.abs(rows.scores - mean) > tables.apart * variance
     size = np.where(beyond | ~rows.informative, 0.0, size)
-    answers = answers_above(LIMITS, size, np.where(repeated, 0, rows.counts))
-    return (rows, weight, repeated, (at, size)), answers
+    answers = answers_above(LIMITS, size, np.where(people.repeated, 0, rows.counts))
+    return SizedPeople(rows, people.weight, people.repeated, on_grid.at, size), answers
 
 
-def _rows_from(people: People, least: float, tables: Tables) -> TableRows:
+def _rows_from(people: SizedPeople, least: float, tables: Tables) -> TableRows:
     """With the series for people worth so many equal answers, unless others have their items and score too."""
-    rows, weight, repeated, (at, size) = people
-    exact, patterns = (size < least) | repeated, None
-    who, others = np.flatnonzero(~exact & rows.informative), np.flatnonzero(exact & rows.informative)
-    if len(others):
-        theirs = None if weight is None else weight[others]
-        patterns = PatternRows.of(rows.take(others), theirs, tables.layout)
-    weight = None if weight is None else weight[np.concatenate([who, others])]
-    if len(who) < len(at):
-        rows, at = rows.take(who), at[who]
+    rows = people.rows
+    at = people.at
+    weight = people.weight
+    is_exact = (people.size < least) | people.repeated
+    long = np.flatnonzero(~is_exact & rows.informative)
+    exact = np.flatnonzero(is_exact & rows.informative)
+    patterns = None
+    if len(exact):
+        weight_of_exact = None if weight is None else weight[exact]
+        patterns = PatternRows.of(rows.take(exact), weight_of_exact, tables.layout)
+    if weight is not None:
+        weight = weight[np.concatenate([long, exact])]
+    if len(long) < len(at):
+        rows = rows.take(long)
+        at = at[long]
     return TableRows(rows, at, tables.cells(rows, at), patterns, tables.layout, weight)

@@ -15,7 +15,8 @@ import numpy as np
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.chain.prior import AMPLE_INFORMATION, FEW_ANSWERS, Regularization, enough_is_known, plan_prior
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.errors import Matrices, displacements, variance_from_anchors
+from spectral_irt.conditional.displacement import displacements
+from spectral_irt.conditional.errors import Matrices, variance_from_anchors
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds

@@ -160,7 +160,7 @@ def design_of_properties(responses: Responses, properties: Mapping[str, Mapping[
     return DesignMatrix(LinearDesign(properties=properties), responses, terms)
 
 
-class Levels(NamedTuple):
+class FactorLevels(NamedTuple):
     """The levels of a factor and the level of each virtual item; a property in numbers has one level, and its value
     for each virtual item."""
 
@@ -244,19 +244,19 @@ class DesignMatrix:
         name = INTERACTION.join(factor.name for factor in factors)
         self._append(name, factors, labels, block, weight=weight, unit=unit)
 
-    def _levels_of(self, factor: Factor) -> Levels:
+    def _levels_of(self, factor: Factor) -> FactorLevels:
         """What a factor is for each virtual item."""
         facets = self.facets
         if factor.kind == "items":
-            return Levels(facets.items, facets.item)
+            return FactorLevels(facets.items, facets.item)
         if factor.kind == "facet":
             labels, code = facets.column(factor.name)
-            return Levels(labels, code)
+            return FactorLevels(labels, code)
         values = self._values_of(factor.name)
         numbers = property_numbers(values)
         if numbers is None:
             labels, code = np.unique([str(value) for value in values], return_inverse=True)
-            return Levels(labels.astype(object), code.ravel()[facets.item])
+            return FactorLevels(labels.astype(object), code.ravel()[facets.item])
         if not np.isfinite(numbers).all():
             k = int(np.argmin(np.isfinite(numbers)))
             raise OptionError(
@@ -264,7 +264,7 @@ class DesignMatrix:
                 "that an effect can multiply. Correct it, or leave out the item."
             )
         one_level = np.array([factor.name], dtype=object)
-        return Levels(one_level, np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item])
+        return FactorLevels(one_level, np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item])
 
     def _values_of(self, name: str) -> list[Any]:
         """The value of a property of each item; an error for an item without one."""

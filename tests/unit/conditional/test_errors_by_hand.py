@@ -8,12 +8,10 @@ from scipy import sparse
 from scipy.optimize import brentq
 
 from spectral_irt import simulate
+from spectral_irt.conditional.displacement import answers_given_score, displaced_as_a_whole, item_equations
 from spectral_irt.conditional.errors import (
     Matrices,
-    _equation,
-    answers_given_score,
     centered,
-    displaced_as_a_whole,
     free_inverse,
     location_covariance,
     parameter_covariance,
@@ -186,23 +184,24 @@ def test_a_fixed_item_moves_as_a_whole_to_where_its_own_equation_is_zero(categor
 
         def equation(delta, item=item):
             lacking, steep, noise = 0.0, 0.0, 0.0
-            for items, x, p, weight in answers:
-                own = items == item
-                k = np.arange(len(p))[:, None]
-                odds = p[:, own] * np.exp(-k * delta)
+            for part in answers:
+                of_item = part.items == item
+                k = np.arange(len(part.p))[:, None]
+                odds = part.p[:, of_item] * np.exp(-k * delta)
                 odds = odds / odds.sum(axis=0)
                 mean = (k * odds).sum(axis=0)
-                w = np.broadcast_to(weight, items.shape)[own]
-                lacking += np.sum(w * (mean - x[own]))
+                x = part.category[of_item]
+                w = np.broadcast_to(part.weight, part.items.shape)[of_item]
+                lacking += np.sum(w * (mean - x))
                 steep += np.sum(w * ((k**2 * odds).sum(axis=0) - mean**2))
-                noise += np.sum((w * (mean - x[own])) ** 2)
+                noise += np.sum((w * (mean - x)) ** 2)
             return lacking, steep, noise
 
         delta = brentq(lambda d, equation=equation: equation(d)[0], -5, 5)
         _, steep, noise = equation(delta)
         assert result.displacement[item] == pytest.approx(delta, abs=1e-4)
         assert result.se[item] == pytest.approx(np.sqrt(noise) / steep, rel=1e-4)
-        everything = _equation(answers[0], np.full(5, delta)) if len(answers) == 1 else None
+        everything = item_equations(answers[0], np.full(5, delta)) if len(answers) == 1 else None
         if everything is not None:
             np.testing.assert_allclose([one[item] for one in everything], equation(delta), atol=1e-6)
     assert np.isnan(result.displacement[~fixed_items]).all()

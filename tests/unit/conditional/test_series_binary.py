@@ -6,7 +6,7 @@ import pytest
 import spectral_irt as si
 from spectral_irt.conditional import likelihood, series_binary
 from spectral_irt.conditional.exact import DOUBLE, SINGLE, Contour
-from spectral_irt.conditional.series_binary import Rows, with_abilities
+from spectral_irt.conditional.series_binary import SeriesRows, with_abilities
 from spectral_irt.data.block import Block
 
 M = 40
@@ -55,7 +55,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
     found = []
     for share in (0.5, -1.0):
         monkeypatch.setattr(series_binary, "IN_PLACE", share)
-        made = Rows.of(people, 3.0, M, precision)
+        made = SeriesRows.of(people, 3.0, M, precision)
         assert (made.block is block) == (share > 0 and not without)
         for at in (0 * beta, beta):  # the memory of the first is used again
             made, sums = made.evaluated(at)
@@ -76,7 +76,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
-    made, (score, *_) = Rows.of(with_abilities(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
+    made, (score, *_) = SeriesRows.of(with_abilities(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
     assert made.n_long == 0
     assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[0], atol=1e-9)
 

@@ -5,7 +5,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt import Responses, simulate
-from spectral_irt.conditional import errors
+from spectral_irt.conditional import displacement
 from spectral_irt.errors import OptionError
 
 WRONG_BY = np.array([0.9, -0.1, 0.0, 0.0, 2.0])  # what is added to the true values of the first items
@@ -52,7 +52,7 @@ def test_displacements_are_those_of_another_fit(name, weighted):
 def test_where_other_fits_would_take_long_an_item_moves_as_a_whole(monkeypatch):
     data, estimator = CASES["right or wrong"]
     exact = anchored(data, estimator, WRONG_BY)[1].calibration_.further
-    monkeypatch.setattr(errors, "REFIT_ANSWERS", 0)
+    monkeypatch.setattr(displacement, "REFIT_ANSWERS", 0)
     rough = anchored(data, estimator, WRONG_BY)[1].calibration_.further
     np.testing.assert_allclose(rough["displacement"][:5], exact["displacement"][:5], rtol=0.06, atol=0.01)
     np.testing.assert_allclose(rough["displacement_se"][:5], exact["displacement_se"][:5], rtol=0.06)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectral_irt.conditional.information import Levels
+from spectral_irt.conditional.information import ThresholdRows
 from spectral_irt.data.block import Thresholds
 
 
@@ -15,20 +15,20 @@ def test_sums_over_people_are_those_of_the_dense_matrix(max_scores):
     items = np.array([0, 2, 1, 0, 1, 2], dtype=np.int32)
     present = np.arange(layout.widest)[:, None] < layout.max_score[items]
     values = rng.random((layout.widest, len(items))) * present
-    levels = Levels(indptr, items, values, layout)
+    rows = ThresholdRows(indptr, items, values, layout)
 
     person = np.repeat(np.arange(3), np.diff(indptr))
     dense = np.zeros((3, layout.n_entries))
     for answer, item in enumerate(items):
         for level in range(layout.max_score[item]):
             dense[person[answer], layout.first[item] + level] = values[level, answer]
-    np.testing.assert_array_equal(levels.matrix.toarray(), dense)
-    np.testing.assert_allclose(levels.row_sums(), dense.sum(axis=1))
+    np.testing.assert_array_equal(rows.matrix.toarray(), dense)
+    np.testing.assert_allclose(rows.row_sums(), dense.sum(axis=1))
     weight = np.array([2.0, 0.5, 3.0])
-    np.testing.assert_allclose(levels.sums(weight[person]), dense.T @ weight)
+    np.testing.assert_allclose(rows.sums(weight[person]), dense.T @ weight)
 
-    squares = levels.squares()
-    covariances = levels.covariances(weight[person])
+    squares = rows.squares()
+    covariances = rows.covariances(weight[person])
     for item in range(3):
         for low in range(layout.max_score[item]):
             for high in range(low, layout.max_score[item]):
