@@ -502,7 +502,9 @@ class AnalysisOfPeople:
         if calibration.codes_high is not None:
             codes_high = calibration.codes_high[items]
         max_score = calibration.layout.max_score[items]
-        return code_findings(calibration.labels[items], calibration.codes[items], max_score, codes_high)
+        return code_findings(
+            calibration.labels[items], calibration.codes[items], max_score, codes_high, self.responses.answer_labels
+        )
 
     def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
         """Raw scores on one form, and what they are on another of the same analysis; see `inference.scores.equating`.

@@ -10,12 +10,13 @@ Items that were turned round, or recoded, have the codes that they were given by
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
-from spectral_irt.data.labels import Labels
+from spectral_irt.data.block import Block, Floats, Ints, Mask, Thresholds, rows_of
+from spectral_irt.data.labels import SUSPECTS, Labels
 from spectral_irt.errors import Finding
 from spectral_irt.text import listed
 
@@ -76,10 +77,62 @@ def _extended(sums: Floats, item: Floats, better: np.ufunc, worst: float) -> Flo
     return longer
 
 
+class Unchosen(NamedTuple):
+    """Which items lack a response in an end category; the sums of codes if these could be chosen; whether that is
+    known of all of them from the labels of the categories; and whether some item has responses in each such code."""
+
+    items: Mask
+    low: int
+    high: int
+    known: bool
+    used_elsewhere: bool
+
+
+def _unchosen_ends(
+    labels: Labels, codes: Floats, max_score: Ints, answer_labels: Mapping[Any, Mapping[float, str]]
+) -> Unchosen | None:
+    """End categories that nobody chose: those that the file labels; of an item without labels, the lowest and the
+    highest code of the other items, which it may have or not. None where there are none."""
+    lowest = codes[:, 0]
+    highest = np.take_along_axis(codes, max_score[:, None], axis=1)[:, 0]
+    low = np.full(len(labels), lowest.min())
+    high = np.full(len(labels), highest.max())
+    is_labeled = np.zeros(len(labels), dtype=bool)
+    for k, label in enumerate(labels.tolist()):
+        labeled = answer_labels.get(label, {})
+        # Where one code alone has a label, the others are categories, too, and nothing says which there are.
+        if len(labeled) < 2:
+            continue
+        is_labeled[k] = True
+        low[k] = _end_of_labels(float(lowest[k]), labeled, -1.0)
+        high[k] = _end_of_labels(float(highest[k]), labeled, 1.0)
+    unchosen = (low < lowest) | (high > highest)
+    if not unchosen.any():
+        return None
+    used_elsewhere = low.min() >= lowest.min() and high.max() <= highest.max()
+    return Unchosen(unchosen, int(low.sum()), int(high.sum()), bool(is_labeled[unchosen].all()), bool(used_elsewhere))
+
+
+def _end_of_labels(code: float, labeled: Mapping[float, str], step: float) -> float:
+    """The last code of those with labels that follow one another; a label beyond a gap (8 after 5) is no category."""
+    only_ends = len(labeled) == 2 and code not in labeled
+    if only_ends:
+        end = max(labeled) if step > 0 else min(labeled)
+        return end if f"{end:g}" not in SUSPECTS and (end - code) * step > 0 else code
+    while code + step in labeled:
+        code += step
+    return code
+
+
 def code_findings(
-    labels: Labels, codes: Floats, max_score: Ints, codes_high: Floats | None = None
+    labels: Labels,
+    codes: Floats,
+    max_score: Ints,
+    codes_high: Floats | None = None,
+    answer_labels: Mapping[Any, Mapping[float, str]] | None = None,
 ) -> tuple[Finding, ...]:
-    """Sums of codes that may have several scores, and sums that cannot be had because nobody chose an end category.
+    """Sums of codes that may have several scores, and sums that cannot be had because nobody chose an end category,
+    by what others chose and the labels of the categories (`answer_labels`, of each item).
     Where categories were merged (`codes_high`) the record of moves says so."""
     if codes_high is not None:
         return ()
@@ -98,19 +151,25 @@ def code_findings(
         )
         remedy = "With `unused='keep'` each sum has one score; thresholds without responses then rest on the prior."
         findings.append(Finding("several_code_sums", "note", sentence, remedy, tuple(labels[has_gap].tolist())))
-    without_end = (lowest > lowest.min()) | (highest < highest.max())
-    if without_end.any():
-        have = "has" if without_end.sum() == 1 else "have"
-        ends = f"({lowest.min():g} and {highest.max():g})"
-        sentence = (
-            f"Raw scores as coded run from {sums.low[0]:,} to {sums.high[-1]:,}: {listed(labels[without_end])} {have} "
-            f"no response in the lowest or the highest code of the other items {ends}."
-        )
-        remedy = "If these categories can be chosen, sums beyond have no row in scores.csv."
-        findings.append(
-            Finding("codes_without_responses", "note", sentence, remedy, tuple(labels[without_end].tolist()))
-        )
+    unchosen = _unchosen_ends(labels, codes, max_score, answer_labels or {})
+    if unchosen is not None:
+        findings.append(_about_unchosen(labels[unchosen.items], sums, unchosen))
     return tuple(findings)
+
+
+def _about_unchosen(items: Labels, sums: CodeSums, unchosen: Unchosen) -> Finding:
+    measured = f"Raw scores as coded run from {sums.low[0]:,} to {sums.high[-1]:,}"
+    possible = f"{unchosen.low:,} to {unchosen.high:,}"
+    nobody = "nobody can be measured at the other sums, which have no row in the table of scores"
+    at = f"nobody chose the lowest or the highest category of {listed(items)}"
+    if unchosen.known:
+        sentence = f"{measured}, those of the questionnaire from {possible}: {at}, so that {nobody}."
+    else:
+        sentence = f"{measured}: {at}. If these can be chosen, sums run from {possible}, and {nobody}."
+    remedy = ""
+    if unchosen.used_elsewhere:
+        remedy = "With `unused='keep'` these sums have a row; thresholds without responses then rest on the prior."
+    return Finding("codes_without_responses", "note", sentence, remedy, tuple(items.tolist()))
 
 
 def person_code_sums(block: Block, layout: Thresholds, codes: Floats) -> Floats:

@@ -162,6 +162,9 @@ def scores(data: ReportData) -> Section:
             values |= {"measure": data.scale.measure(ability), "measure_se": data.scale.width(se)}
     said += " The standard error is that of one person with this score."
     said += _about_codes(values, merged=data.study.calibration.codes_high is not None)
+    for finding in data.study._code_findings():
+        if finding.code == "codes_without_responses":
+            said += f" {finding.sentence}"
     caption = f"From score to {data.words.trait}"
     forms = len(set(values["form"].tolist())) if "form" in values else 1
     score_columns: tuple[Column, ...] = SCORES

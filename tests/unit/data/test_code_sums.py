@@ -10,6 +10,8 @@ import spectral_irt as si
 from drawn import drawn_categories
 from spectral_irt.data.code_sums import code_findings, code_sums, counted_from_zero
 from spectral_irt.errors import OptionError
+from spectral_irt.report.blocks import ReportData
+from spectral_irt.report.people import scores
 
 _ = np.nan
 
@@ -131,3 +133,44 @@ def test_end_categories_without_responses_are_said():
     assert [(finding.code, finding.items) for finding in found] == [("codes_without_responses", ("b",))]
     assert "run from 2 to 5" in found[0].sentence
     assert not code_findings(labels, np.array([[1.0, 2, 3], [1, 2, 3]]), np.array([2, 2]))
+
+
+LABELS = {1.0: "never", 2.0: "sometimes", 3.0: "always"}
+
+
+def test_a_labeled_end_category_that_nobody_chose_counts_in_the_sums_of_the_questionnaire():
+    labels = np.array(["a", "b"], dtype=object)
+    codes = np.array([[1.0, 2, 3], [1, 2, _]])
+    labeled = {"a": LABELS, "b": LABELS}
+    (found,) = code_findings(labels, codes, np.array([2, 1]), answer_labels=labeled)
+    assert "run from 2 to 5, those of the questionnaire from 2 to 6" in found.sentence
+    assert "nobody can be measured at the other sums" in found.sentence
+    assert "unused='keep'" in found.remedy
+    # Nobody chose it at any item: then there is nothing to keep.
+    (found,) = code_findings(labels, codes[:, :2], np.array([1, 1]), answer_labels=labeled)
+    assert found.items == ("a", "b")
+    assert "run from 2 to 4, those of the questionnaire from 2 to 6" in found.sentence
+    assert found.remedy == ""
+
+
+def test_labels_say_which_categories_an_item_has():
+    labels = np.array(["a", "b"], dtype=object)
+    codes = np.array([[1.0, 2, 3], [1, 2, _]])
+    most = np.array([2, 1])
+    two = {1.0: "no", 2.0: "yes"}
+    assert not code_findings(labels, codes, most, answer_labels={"b": two})  # b has no third category
+    far = {**two, 8.0: "form torn"}
+    assert not code_findings(labels, codes, most, answer_labels={"b": far})
+    ends = {1.0: "not at all", 7.0: "very much"}
+    (found,) = code_findings(labels, codes, most, answer_labels={"a": ends, "b": ends})
+    assert "from 2 to 14" in found.sentence
+    missing = {1.0: "not at all", 99.0: "illegible"}
+    assert not code_findings(labels, codes, most, answer_labels={"b": missing})
+
+
+def test_the_table_of_scores_in_a_report_names_the_sums_of_the_questionnaire(answers):
+    low = np.minimum(answers[:, [0, 1, 3, 4]], [5, 5, 5, 4])
+    study = si.SpectralPartialCredit().fit(low).analyse(low)
+    page = scores(ReportData.of(study, study.parts(writing=True)))
+    assert "run from 4 to 19" in page.content[0].text
+    assert "sums run from 4 to 20" in page.content[0].text
