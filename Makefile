@@ -13,7 +13,7 @@ PYTEST := -m pytest -n auto --dist worksteal -q
 
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
 
-.PHONY: docs screenshots demo test test-quick test-lowest lint format bench reproduce clean help
+.PHONY: docs screenshots demo test test-quick test-lowest test-r lint format bench reproduce release-check clean help
 
 help:
 	@echo "make demo        calibrate the bundled quiz and show the result"
@@ -23,6 +23,8 @@ help:
 	@echo "make bench       the main benchmarks: time and memory, efficiency, ranks, ordered answers, findings"
 	@echo "make docs        the documentation as a site, build/site/index.html; pictures of the tutorials are made anew"
 	@echo "make screenshots the pictures of the report and of the app in docs"
+	@echo "make release-check  wheel and sdist built, installed and used in empty environments of every Python found"
+	@echo "make test-r      the R package in r/spectralirt, where R is"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
 $(VENV)/.core: pyproject.toml
@@ -32,7 +34,8 @@ $(VENV)/.core: pyproject.toml
 
 $(VENV)/.dev: pyproject.toml
 	$(call quietly,test -x $(BIN)/python || $(PYTHON) -m venv $(VENV))
-	$(call quietly,$(PIP) install -e ".[dev]")
+	$(call quietly,$(PIP) install "pip>=25.1")
+	$(call quietly,$(PIP) install -e ".[all]" --group dev)
 	@touch $@ $(VENV)/.core
 
 # A browser for the tests of pages. Where it cannot be had that is said, and those tests are skipped.
@@ -52,7 +55,7 @@ test-quick: $(VENV)/.dev
 $(LOWEST)/.made: pyproject.toml
 	$(call quietly,test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST))
 	$(call quietly,$(LOWEST)/bin/python -m pip --disable-pip-version-check install uv)
-	$(call quietly,$(LOWEST)/bin/uv pip install --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[dev]")
+	$(call quietly,$(LOWEST)/bin/uv pip install --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[all]" --group dev)
 	@touch $@
 
 test-lowest: $(LOWEST)/.made
@@ -91,6 +94,14 @@ docs: $(VENV)/.dev
 # Of the bundled quiz, in a browser; SPECTRAL_IRT_CHROMIUM names another one.
 screenshots: $(VENV)/.dev $(VENV)/.browser
 	@$(BIN)/python scripts/screenshots.py
+
+# Needs a network for the packages that the empty environments get.
+release-check: $(VENV)/.dev
+	@$(BIN)/python scripts/release_check.py
+
+# R with reticulate and testthat; eRm, psychotools and psychotree are compared with where they are.
+test-r: $(VENV)/.core
+	@sh r/check.sh $(BIN)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

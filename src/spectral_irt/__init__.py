@@ -7,12 +7,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 # The public names, by the module that each comes from. Modules are loaded when one of their names is asked for, so that
 # a command starts at once and can be interrupted at any time.
 _NAMES = {
     "analysis": "Analysis",
+    "analysis.comparison": "compare",
     "bank": "AnchoredRasch Bank anchored_fit equate link load",
     "bank.adaptive": "next_item",
     "calibration": "Calibration Scale",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from spectral_irt import persons as persons
     from spectral_irt import simulate as simulate
     from spectral_irt.analysis import Analysis as Analysis
+    from spectral_irt.analysis.comparison import compare as compare
     from spectral_irt.bank import AnchoredRasch as AnchoredRasch
     from spectral_irt.bank import Bank as Bank
     from spectral_irt.bank import anchored_fit as anchored_fit

@@ -29,7 +29,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
@@ -255,6 +255,10 @@ class Calibration:
         se = self.se[np.isfinite(self.se)]
         median = f", median se {np.median(se):.3f}" if len(se) else ""
         return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the first items."""
+        return as_html(repr(self), self.item_columns())
 
     @property
     def ci_width(self) -> float:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from spectral_irt.text import storable
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
 Columns = dict[str, NDArray[Any]]
@@ -46,14 +48,59 @@ def unguarded(cell: str) -> str:
     return re.sub(GUARDED, r"\1", cell)
 
 
-class Table(Protocol):
-    """A dataframe of the library that the data came in, polars by default, with all that it can do."""
+if TYPE_CHECKING:
+    # To a type checker a table is a dataframe of polars and of pandas, so that `pd.merge(fit.items(), other)` and a
+    # function that returns `pl.DataFrame` pass; what both libraries have, each in its way, is not checked.
+    class Table(pl.DataFrame, pd.DataFrame):
+        columns: Any
+        shape: Any
+        dtypes: Any
+        style: Any
+        plot: Any
+        clip: Any
+        corr: Any
+        count: Any
+        describe: Any
+        drop: Any
+        equals: Any
+        explode: Any
+        filter: Any
+        head: Any
+        insert: Any
+        join: Any
+        map_rows: Any
+        max: Any
+        mean: Any
+        median: Any
+        melt: Any
+        min: Any
+        pipe: Any
+        pivot: Any
+        pop: Any
+        product: Any
+        quantile: Any
+        rename: Any
+        sample: Any
+        shift: Any
+        std: Any
+        sum: Any
+        tail: Any
+        to_dict: Any
+        to_numpy: Any
+        transpose: Any
+        unstack: Any
+        update: Any
+        var: Any
+        interpolate: Any
 
-    @property
-    def columns(self) -> Any: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, key: Any, /) -> Any: ...
-    def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, key: Any, /) -> Any: ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+
+    class Table:
+        """A dataframe of the library that the data came in, polars by default, with all that it can do."""
 
 
 def make_table(columns: AnyColumns, frame_kind: str | None) -> Table:
@@ -63,6 +110,34 @@ def make_table(columns: AnyColumns, frame_kind: str | None) -> Table:
     kind: Any = frame_kind or "polars"
     table: Table = nw.from_dict(plain, backend=kind).to_native()
     return table
+
+
+def as_html(sentence: str, columns: AnyColumns | None = None, *, lines: Iterable[str] = (), rows: int = 10) -> str:
+    """A sentence, lines below it, and the first rows of a table, as a notebook shows them.
+
+    >>> as_html("<1 item>", {"item": np.array(["a<b"], dtype=object), "se": np.array([0.12345])}).count("&lt;")
+    2
+    """
+    parts = [f"<div><p>{escape(sentence)}</p>"]
+    parts += [f"<p>{escape(line)}</p>" for line in lines]
+    if columns:
+        n = max(map(len, columns.values()))
+        heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        parts.append(f"<table><thead><tr>{heads}</tr></thead><tbody>")
+        for cells in zip(*(values[:rows].tolist() for values in columns.values()), strict=True):
+            parts.append(f"<tr>{''.join(f'<td>{escape(_shown(cell))}</td>' for cell in cells)}</tr>")
+        parts.append("</tbody></table>")
+        if n > rows:
+            parts.append(f"<p>{rows:,} of {n:,} rows</p>")
+    parts.append("</div>")
+    return "".join(parts)
+
+
+def _shown(cell: object) -> str:
+    """A cell for reading: three digits, and nothing where there is no number."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
 def _cells(values: NDArray[Any], *, text: bool = False) -> list[Any]:

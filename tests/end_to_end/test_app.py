@@ -249,7 +249,7 @@ def test_a_port_in_use_and_a_missing_package(cli, monkeypatch):
         port = one.getsockname()[1]
         cli.refused(f"app --no-browser --port {port}", "is in use by another program. Choose another with --port")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    cli.refused("app --no-browser", 'pip install "spectral-irt[app]"')
+    cli.refused("app --no-browser", 'pip install ".[app]"')
 
 
 def test_answers_in_ordered_categories(app, tmp_path):

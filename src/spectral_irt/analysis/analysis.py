@@ -15,6 +15,7 @@ import numpy as np
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
+from spectral_irt.analysis.likelihood import ConditionalLikelihood, conditional_likelihood
 from spectral_irt.analysis.moves import about_super_items, pointing_at_move
 from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
@@ -41,7 +42,7 @@ from spectral_irt.inference.items.reversed_items import reversed_findings
 from spectral_irt.inference.items.review import Look, items_to_look_at
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, as_html
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
@@ -123,6 +124,26 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             person_infit=self._person_fit(method).infit[everybody],
             item_infit=(self._rated_items() if self.facets else self._item_statistics())["infit"],
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what there is, and the first items."""
+        return as_html(repr(self), self.calibration.own_items.item_columns())
+
+    @once
+    def likelihood(self) -> ConditionalLikelihood:
+        """The conditional log-likelihood of these responses at the thresholds of the calibration, with AIC and BIC.
+
+        Responses count once each, also in samples with weights. Ratings with facets are refused.
+
+        Examples
+        --------
+        >>> from spectral_irt import SpectralRasch, datasets
+        >>> lsat = datasets.load_lsat()
+        >>> likelihood = SpectralRasch().fit(lsat).analyse(lsat).likelihood()
+        >>> round(likelihood.loglik, 3), likelihood.n_parameters, round(likelihood.aic, 1)
+        (-1091.57, 4, 2191.1)
+        """
+        return conditional_likelihood(self)
 
     @of_items
     @tabled

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
+from spectral_irt.analysis.likelihood import conditional_likelihood
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.nested import Calibrated, centered_on, difference_covariance
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import count, listed, number
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ class Comparison:
         """The persons of both fits: `person, ability_before, ability_after, difference`, on one scale."""
         return make_table(self.persons, self.frame_kind)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: numbers of both fits, and the sentences."""
+        columns = {name: np.array([getattr(line, name) for line in self.lines], dtype=object) for name in Line._fields}
+        return as_html("Two fits side by side", columns, lines=self.sentences, rows=len(self.lines))
+
     def __str__(self) -> str:
         width = max(len(line.what) for line in self.lines)
         rows = [f"{line.what:{width}}  {line.before:>10}  {line.after:>10}" for line in self.lines]
@@ -93,6 +98,43 @@ def fitted(study: Analysis, name: str) -> Fitted:
     if parts.fit:
         infit = columns_of(study.item_fit)["infit_conditional"]
     return Fitted(name, study.calibration, infit, columns_of(study.persons), study.record(parts))
+
+
+def compare(first: Any, second: Any, cuts: Sequence[float] = ()) -> Comparison:
+    """Two fits side by side: items, persons, reliability, findings, and likelihoods where the responses are the same.
+
+    Parameters
+    ----------
+    first, second : Analysis, fitted estimator, or Calibration
+        The earlier and the later one. Without responses, which only an analysis has, items alone are compared, without
+        standard errors of the differences.
+    cuts : numbers, optional
+        Points of the scale of report; how many persons change class there.
+
+    Examples
+    --------
+    >>> import spectral_irt as si
+    >>> lsat = si.datasets.load_lsat()
+    >>> comparison = si.compare(si.SpectralRasch().fit(lsat), si.MarginalRasch().fit(lsat))
+    >>> bool(abs(comparison.items["difference"]).max() < 0.002)  # conditional against marginal likelihood
+    True
+    """
+    from spectral_irt.analysis.analysis import Analysis
+
+    if isinstance(first, Analysis) and isinstance(second, Analysis):
+        return compare_studies(first, second, cuts)
+    one, other = _without_responses(first, "before"), _without_responses(second, "after")
+    sizes = Line("items", *(f"{each.calibration.n_items:,}" for each in (one, other)))
+    return compared(one, other, cuts=cuts, more=[sizes])
+
+
+def _without_responses(fit: Any, name: str) -> Fitted:
+    calibration = fit if isinstance(fit, Calibration) else getattr(fit, "calibration", None)
+    if calibration is None:
+        calibration = getattr(fit, "calibration_", None)
+    if not isinstance(calibration, Calibration):
+        raise OptionError(f"only fits are compared, and {type(fit).__name__} is none: fit it first.")
+    return Fitted(name, calibration, np.full(calibration.n_items, np.nan), None, {})
 
 
 def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = ()) -> Comparison:
@@ -195,7 +237,7 @@ def _moved_items(items: Columns) -> list[str]:
     largest = int(np.argmax(np.abs(items["difference"])))
     name, size = listed(items["item"][[largest]]), items["difference"][largest]
     error = "" if np.isnan(items["se"][largest]) else f" (se {items['se'][largest]:.2f})"
-    return [f"Items: the difficulty that changed most is that of {name}, by {size:.2f} logits{error}."]
+    return [f"Items: the difficulty that changed most is that of {name}, by {size:z.2f} logits{error}."]
 
 
 def _moved_persons(persons: Columns, cuts: Sequence[float], first: Fitted) -> list[str]:
@@ -252,6 +294,8 @@ def _lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
         values = [_within(record, path) for record in (before, after)]
         if any(value is not None for value in values):
             lines.append(Line(what, *(number(value, digits) for value in values)))
+    if "findings" not in before or "findings" not in after:
+        return lines
     for severity in ("warning", "note"):
         counts = [
             sum(one.get("severity") == severity for one in record.get("findings", ())) for record in (before, after)
@@ -269,28 +313,12 @@ def _within(record: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 def _likelihood_lines(first: Analysis, second: Analysis) -> list[Line]:
     """Conditional likelihood, AIC and BIC of two fits of the same responses."""
-    values = [_likelihood(each) for each in (first, second)]
-    if not all(np.isfinite(loglik) for loglik, _, _ in values):
+    if not (first.calibration.known.all() and second.calibration.known.all()):
         return []
-    lines = [Line("conditional log-likelihood", *(f"{loglik:,.1f}" for loglik, _, _ in values))]
-    lines.append(Line("parameters", *(f"{free:,}" for _, free, _ in values)))
-    lines.append(Line("AIC (conditional)", *(f"{2 * free - 2 * loglik:,.1f}" for loglik, free, _ in values)))
-    lines.append(Line("BIC (conditional)", *(f"{np.log(n) * free - 2 * loglik:,.1f}" for loglik, free, n in values)))
-    return lines
-
-
-def _likelihood(study: Analysis) -> tuple[float, int, int]:
-    """The conditional log-likelihood at the thresholds, how many are free, and how many persons tell about them."""
-    calibration, responses = study.calibration, study.responses
-    if not calibration.known.all():
-        return np.nan, 0, 0
-    beta = calibration.thresholds
-    loglik = float(ExactLikelihood(responses).at(beta).loglik)
-    layout = calibration.layout
-    free = layout.n_entries - 1
-    if calibration.scale_of_item is not None:
-        _, first_items = np.unique(calibration.scale_of_item, return_index=True)
-        free = layout.n_items - 1 + int((layout.max_score[first_items] - 1).sum())
-    if calibration.anchored.any():
-        free = int((~calibration.anchored[layout.item]).sum())
-    return loglik, free, int(responses.informative.sum())
+    values = [conditional_likelihood(each) for each in (first, second)]
+    return [
+        Line("conditional log-likelihood", *(f"{value.loglik:,.1f}" for value in values)),
+        Line("parameters", *(f"{value.n_parameters:,}" for value in values)),
+        Line("AIC (conditional)", *(f"{value.aic:,.1f}" for value in values)),
+        Line("BIC (conditional)", *(f"{value.bic:,.1f}" for value in values)),
+    ]

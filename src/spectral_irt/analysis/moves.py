@@ -335,8 +335,8 @@ class Changes:
         if study.calibration.adaptive or estimator_name(type(study._estimator).__name__) in MARGINAL:
             raise OptionError(
                 "`tailor` leaves responses out by the person's own score, for which conditional likelihood allows, and "
-                "marginal likelihood (`design='adaptive'`, `mml`, `vb`) does not; use another estimator, or leave it "
-                "out."
+                "marginal likelihood (`design='adaptive'`, the estimators mml and vb) does not; use another estimator, "
+                "or leave it out."
             )
         for _ in range(MOST_ROUNDS):
             before = self.responses.n_responses

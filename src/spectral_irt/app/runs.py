@@ -19,6 +19,7 @@ from typing import Any
 
 from spectral_irt.app.options import Choice
 from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
+from spectral_irt.installation import please_report
 
 COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
 LONGEST_LINE = 1 << 24  # bytes that a process may say at once
@@ -103,7 +104,7 @@ class Job:
         except OSError as error:
             self.problems[title] = f"The disk or the system refused: {error.strerror or error}."
         except Exception as error:  # nobody waits for this task: what it does not tell, nobody learns
-            self.problems[title] = f"Internal error: {type(error).__name__}. This is our mistake; please report it."
+            self.problems[title] = f"Internal error: {type(error).__name__}. This is our mistake; {please_report()}."
         finally:
             self.work = None
             self.version += 1
@@ -272,4 +273,4 @@ def _problem(code: int, lines: Sequence[str]) -> str:
         return text if kind == "error" else said[-1]
     if code == -getattr(signal, "SIGKILL", 9):
         return "The work was ended by the operating system, probably because there was not enough memory."
-    return f"The work ended unexpectedly (code {code}). This is our mistake; please report it."
+    return f"The work ended unexpectedly (code {code}). This is our mistake; {please_report()}."

@@ -23,6 +23,7 @@ from spectral_irt.app.detect import GROUP, ITEM, MOST_SHOWN, PERSON, RATER, RESP
 from spectral_irt.app.pages import Guard, Pages
 from spectral_irt.app.runs import PUPIL_PAGES, BusyError, Job
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
+from spectral_irt.installation import please_report
 from spectral_irt.reading.formats import FORMATS
 
 FIELDS = 100_000  # of a form: one for each column
@@ -82,7 +83,7 @@ class Site:
             return self.pages.message("Nothing here", text, status=error.status_code, back=f"{self.base}/")
         if isinstance(error, ClientDisconnect):
             return Response(status_code=400)  # the tab was closed; nobody reads this
-        text = f"Internal error: {type(error).__name__}. This is our mistake; please report it."
+        text = f"Internal error: {type(error).__name__}. This is our mistake; {please_report()}."
         return self.pages.message("That did not work", text, status=500, back=back)
 
     def _address(self, job: Job) -> str:

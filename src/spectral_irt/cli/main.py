@@ -32,6 +32,7 @@ from spectral_irt.cli.options import Call, flat, own
 from spectral_irt.cli.terminal import BAD_INPUT, OK, complain, reached, report, show_warning
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
+from spectral_irt.installation import install_extra
 from spectral_irt.text import and_list, did_you_mean
 
 PROGRAM = "spectral-irt"
@@ -185,7 +186,7 @@ def local_page(
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise OptionError(f'the page needs {error.name}: pip install "spectral-irt[app]"') from None
+        raise OptionError(f"the page needs {error.name}: {install_extra('app')}") from None
     from spectral_irt.app.server import serve
 
     serve(port=port, browser=browser, say=lambda text: print(text, flush=True))

@@ -24,6 +24,7 @@ import typer
 from spectral_irt.cli.help import option
 from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell
 from spectral_irt.files import reason_of, written
+from spectral_irt.installation import please_report
 from spectral_irt.text import and_list, count_are, listed, printable
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         return BAD_INPUT
     first, *_ = str(error).strip().splitlines() or [""]
     hint = "" if debug else ", with the traceback that --debug shows"
-    complain("internal error", f"{type(error).__name__}: {first} -- this is our mistake; please report it{hint}.")
+    complain("internal error", f"{type(error).__name__}: {first} -- this is our mistake; {please_report()}{hint}.")
     return INTERNAL
 
 

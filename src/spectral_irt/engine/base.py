@@ -53,7 +53,6 @@ DRAWS = 8_000  # for each item then, for the standard errors
 COMBINATION = 2_000  # for each combination of an item and a rater, for sums of their thresholds in pairs
 SMALL = 1 << 16  # bytes of an array that is not worth counting
 FREE = 0.5  # share of the free memory that is used by default
-UNKNOWN = 4 * 10**9  # taken for free where the system does not say
 
 
 class Engine(ABC):
@@ -187,10 +186,10 @@ def one_blas_thread(*, with_scipy: bool = False) -> Iterator[None]:
 
 def free_memory() -> int:
     """Bytes that are free for a program now: of the machine, or of the container if that has less."""
-    free = UNKNOWN
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            free = int(line.split()[1]) * 1024
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    # On Linux a container may have less than its machine; elsewhere these files do not exist.
     limit = _lines("/sys/fs/cgroup/memory.max")
     used = _lines("/sys/fs/cgroup/memory.current")
     if limit and used and limit[0].isdigit():

@@ -22,6 +22,7 @@ import numpy as np
 from spectral_irt import __version__
 from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
 from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
+from spectral_irt.installation import install_extra
 from spectral_irt.text import in_short, without_secrets
 
 if TYPE_CHECKING:
@@ -348,7 +349,7 @@ def connect(where: Any) -> DaskEngine:
         import distributed
     except ImportError:
         raise ClusterError(
-            "a Dask cluster needs two more packages; install them with: pip install 'spectral-irt[cluster]'"
+            f"a Dask cluster needs two more packages; install them with: {install_extra('cluster')}"
         ) from None
     if isinstance(where, DaskEngine):
         return where

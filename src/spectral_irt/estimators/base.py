@@ -32,7 +32,7 @@ from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError
 from spectral_irt.numerics import fixed
-from spectral_irt.tables import Columns, Table
+from spectral_irt.tables import Columns, Table, as_html
 from spectral_irt.text import count, listed, stopped
 
 if TYPE_CHECKING:
@@ -579,6 +579,39 @@ class RaschEstimator:
     def predict_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer, abilities x items; see `Calibration.category_probability` for each category."""
         return self._learned.expected_score(abilities, items)
+
+    def score(self, responses: Any, y: object = None) -> float:
+        """The mean conditional log-likelihood of a response at these thresholds: larger is better.
+
+        For `cross_val_score` and `GridSearchCV` of scikit-learn: of responses that the fit has not seen. Abilities are
+        conditioned out, so nothing is assumed about the persons.
+
+        Parameters
+        ----------
+        responses : Responses, array or dataframe
+            As in `fit`, with items that were fitted.
+        y : ignored
+            Present because scikit-learn passes it.
+        """
+        likelihood = self.analyse(responses).likelihood()
+        return likelihood.loglik / likelihood.n_responses
+
+    def transform(self, responses: Any) -> Floats:
+        """The abilities of persons, as a matrix with one column; for pipelines of scikit-learn.
+
+        Warm's estimates; `analyse(responses).persons()` has them with labels and standard errors.
+        """
+        return self.analyse(responses).abilities().ability[:, np.newaxis]
+
+    def fit_transform(self, data: Any, y: object = None) -> Floats:
+        """Calibrate the items, and estimate the abilities of the same persons."""
+        return self.fit(data, y).transform(data)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what was fitted, and the first items."""
+        if not self.__sklearn_is_fitted__():
+            return as_html(repr(self))
+        return as_html(repr(self), self.item_columns())
 
     def analyse(self, responses: Any, **options: Any) -> Analysis:
         """The calibration together with responses, those it was fitted to or others; the options of `Analysis`."""

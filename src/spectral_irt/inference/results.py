@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import NAMED
 
 # How often the five checks of fit may alarm when the model holds: all of them together, hence each. Other warnings
@@ -65,6 +65,10 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<{self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, and the first rows of the table."""
+        return as_html(self.sentence, self.columns)
 
     def table(self) -> Table:
         """The details, item by item."""

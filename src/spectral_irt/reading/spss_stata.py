@@ -17,6 +17,7 @@ import polars as pl
 
 from spectral_irt.data.labels import spellings
 from spectral_irt.errors import Finding, ReadError, retold
+from spectral_irt.installation import install_extra
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
 from spectral_irt.text import count_are, in_short, listed
@@ -36,9 +37,8 @@ def open_table(file: File) -> Table:
     try:
         pyreadstat: Any = importlib.import_module("pyreadstat")
     except ImportError:
-        install = 'pip install "spectral-irt[formats]". Or save it as CSV or .xlsx.'
         what = f"{file.name}: what reads files of {PROGRAMS[file.family]} is not installed:"
-        raise ReadError(f"{what} {install}") from None
+        raise ReadError(f"{what} {install_extra('formats')}. Or save it as CSV or .xlsx.") from None
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
     own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
 

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 import polars as pl
 
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
+from spectral_irt.installation import install_extra
 from spectral_irt.reading.frame import HEAD_ROWS, PIECE_ROWS, Pieces, Table, by_position, repeated_names
 from spectral_irt.text import printable, without_secrets
 
@@ -168,5 +169,5 @@ def first_line(error: Exception) -> str:
 
 
 def needed(import_error: ImportError) -> DatabaseError:
-    how = 'pip install "spectral-irt[database]"'
+    how = install_extra("database")
     return DatabaseError(f"this needs a package that is not there ({import_error.name}); install it with {how}.")

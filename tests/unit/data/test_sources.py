@@ -411,7 +411,7 @@ def test_queries_that_do_not_give_answers(sqlite, options, said, tmp_path, monke
 
 def test_a_driver_that_is_not_there(sqlite, monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
-    assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
+    assert 'pip install ".[database]"' in complaint(sql=QUERY, database=sqlite)
 
 
 TIMES = {

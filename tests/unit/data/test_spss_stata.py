@@ -96,7 +96,7 @@ def test_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
     said = complaint(path)
     assert "a.sav: what reads files of SPSS" in said
-    assert 'pip install "spectral-irt[formats]"' in said
+    assert 'pip install ".[formats]"' in said
 
 
 def test_labels_of_categories_go_with_their_codes(tmp_path):

@@ -22,7 +22,7 @@ from spectral_irt.inference.fit.item_fit import LEVEL, MATERIAL
 from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.score_test import RaoTest, size_in_words
 from spectral_irt.inference.results import EACH, TOGETHER
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, as_html
 from spectral_irt.text import count, p_value
 
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
@@ -38,7 +38,7 @@ def not_significant(what: str, p: float, beside: str = "") -> str:
     return f"no {what} significant at {EACH:.0%} ({p_value(p)}{beside})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Checks:
     """What the checks found: the fit of the items (`columns`), the less against the more able half, dependent items and
     a second dimension (`shared`), people who misfit, each None where data are too few or too many; and how far off 1
@@ -51,6 +51,13 @@ class Checks:
     limits: Floats
     bootstrap: int
     findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        return f"<Checks: {self.sentence()}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, the findings, and the fit of the first items."""
+        return as_html(self.sentence(), self.columns, lines=map(str, self.findings))
 
     @property
     def alarmed(self) -> bool:

@@ -53,7 +53,7 @@ from spectral_irt.inference.groups.slope_shifts import SlopeShifts, slope_shifts
 from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, p_columns, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import count, listed, p_value
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
@@ -90,6 +90,10 @@ class Differential:
     anchors: NDArray[Any]
     findings: tuple[Finding, ...]
     by_threshold: Columns = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the groups, the findings, and the first items."""
+        return as_html(repr(self).strip("<>"), self.items, lines=map(str, self.findings))
 
     def table(self) -> Table:
         """Every item in every focal group against the reference group.
