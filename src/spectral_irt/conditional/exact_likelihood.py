@@ -198,8 +198,8 @@ def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Cont
         yield some, Contour.of(cumulated.T[1:, part.items[some].T], part.scores[some], part.max_scores[some])
 
 
-def pair_factors(sums: Contour) -> tuple[Floats, Floats]:
-    """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k; people x items x c x points."""
+def factors_at_points(sums: Contour) -> NDArray[np.complex128]:
+    """F with P(X_i >= c, X_j >= c' | s) = Re sum_k F_kci F_kc'j; points x c x items x people."""
     categories, items, people = sums.p.shape
     factors = np.empty((len(sums.angle), categories - 1, items, people), dtype=np.complex128)
     real = np.empty((items, people))
@@ -211,8 +211,18 @@ def pair_factors(sums: Contour) -> tuple[Floats, Floats]:
         for c in range(categories - 1, 0, -1):
             tail += sums.p[c] * np.exp(1j * c * u)
             np.multiply(tail, over, out=factors[k, c - 1])
-    factors = factors.transpose(3, 2, 1, 0)
-    return np.ascontiguousarray(factors.real), np.ascontiguousarray(factors.imag)
+    return factors
+
+
+def by_person(factors: NDArray[np.complex128]) -> tuple[Floats, Floats]:
+    """The real and the imaginary part of such factors; people x items x c x points."""
+    rows = factors.transpose(3, 2, 1, 0)
+    return np.ascontiguousarray(rows.real), np.ascontiguousarray(rows.imag)
+
+
+def pair_factors(sums: Contour) -> tuple[Floats, Floats]:
+    """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k; people x items x c x points."""
+    return by_person(factors_at_points(sums))
 
 
 def exact_information(part: PatternPart, cumulated: Floats, codes: Ints) -> Floats:
@@ -268,21 +278,44 @@ def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Itera
     first = np.arange(items)[:, None, None] * width
     block = (first + level[:, None] + 0 * level, first + level + 0 * level[:, None])  # thresholds of one item
     for some, sums in contours(part, cumulated):
-        people = part.people[some, None, None]
-        passed = sums.given.passed.transpose(2, 1, 0)
+        people = part.people[some]
+        factors = factors_at_points(sums)
+        # P(X_i >= c | s): a probability of one item takes the root of the weight where that of two has the other item.
+        passed = np.einsum("kcip,kp->pic", factors, np.sqrt(sums.weight)).real
         n_patterns = len(passed)
-        within = (passed[:, :, higher] - passed[:, :, :, None] * passed[:, :, None, :]) * people[..., None]
-        mean = passed.reshape(n_patterns, items * width, 1)
-        real, imaginary = (factor.reshape(n_patterns, items * width, -1) for factor in pair_factors(sums))
-        left = np.concatenate([real, imaginary, mean], axis=2)
-        right = np.concatenate([real, -imaginary, -mean], axis=2) * people
+        within = (passed[:, :, higher] - passed[:, :, :, None] * passed[:, :, None, :]) * people[:, None, None, None]
+        mean = passed.reshape(n_patterns, items * width)
         if part.one_set:
-            covariance = np.tensordot(left, right, axes=([0, 2], [0, 2]))
+            covariance = _summed_over_patterns(factors, mean, people)
             covariance[block] = within.sum(axis=0)
         else:
-            covariance = left @ right.transpose(0, 2, 1)
+            covariance = _of_each_pattern(factors, mean) * people[:, None, None]
             covariance[(slice(None), *block)] = within
         yield PairCovariances(codes[part.items[some]].reshape(n_patterns, -1), covariance)
+
+
+def _summed_over_patterns(factors: NDArray[np.complex128], mean: Floats, people: Floats) -> Floats:
+    """sum of Cov(1{X_i >= c}, 1{X_j >= c'} | s), for pairs of different items of a set that all have in common.
+
+    Products of a matrix with its own transpose take half the time of others.
+    """
+    root = np.sqrt(people)
+    n = mean.shape[1]
+    columns = (factors * root).transpose(2, 1, 0, 3)  # items x c x points x people
+    real = np.ascontiguousarray(columns.real).reshape(n, -1)
+    imaginary = np.ascontiguousarray(columns.imag).reshape(n, -1)
+    weighted_mean = mean.T * root
+    covariance: Floats = real @ real.T - imaginary @ imaginary.T - weighted_mean @ weighted_mean.T
+    return covariance
+
+
+def _of_each_pattern(factors: NDArray[np.complex128], mean: Floats) -> Floats:
+    """Cov(1{X_i >= c}, 1{X_j >= c'} | s), for pairs of different items; patterns x thresholds x thresholds."""
+    real, imaginary = (part.reshape(*mean.shape, -1) for part in by_person(factors))
+    left = np.concatenate([real, imaginary, mean[:, :, None]], axis=2)
+    right = np.concatenate([real, -imaginary, -mean[:, :, None]], axis=2)
+    covariance: Floats = left @ right.transpose(0, 2, 1)
+    return covariance
 
 
 def people_given(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> PatternRows:
