@@ -146,9 +146,10 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     *((line, "") for line in (f"score good.csv --bank {LONG}", f"link {LONG} {LONG}", f"update {LONG} good.csv")),
     (f"simulate --items 3 -o {LONG}.csv", ""),
     # Values that an option cannot have.
-    ("fit good.csv --skip fit --bootstrap 99", "leave out --skip fit"),
-    ("fit good.csv --bootstrap 5", "--bootstrap is 5"),
-    ("fit good.csv --bootstrap 99:no", "--bootstrap 200"),
+    ("fit good.csv --skip fit --critical 1000", "leave out --skip fit"),
+    ("fit good.csv --critical 5", "--critical is 5"),
+    ("fit good.csv --critical 199:no", "--critical 1000"),
+    ("fit good.csv --critical 1000 --design adaptive", "leave out --design adaptive"),
     ("fit good.csv --skip people", "it can be persons, fit"),
     ("fit good.csv --ability map", "--ability is 'map'; it can be wle, ml, eap"),
     *(

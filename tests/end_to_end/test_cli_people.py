@@ -139,13 +139,17 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli, school):
     assert (record()["item_fit"]["underfit"], record()["item_fit"]["overfit"]) == (1, 1)
 
 
-def test_bootstrap_limits(cli, school):
-    said = cli.ok("fit school.csv -o out --all --ignore sex,age --bootstrap 40:500")
+def test_critical_values(cli, school):
+    said = cli.ok("fit school.csv -o out --all --ignore sex,age --critical 199:500")
     rows = read_csv("out/item_fit.csv")
-    assert {"infit_conditional_low", "infit_conditional_high", "infit_conditional_p", "misfit"} <= set(rows[0])
+    assert {"infit_conditional_low", "outfit_conditional_p", "item_rest_p_family", "misfit"} <= set(rows[0])
     assert rows[7]["misfit"] == "underfit"
-    assert "(40 simulated data sets, adjusted for asking of 12 items)" in said
-    assert record()["item_fit"]["bootstrap"] == 40
+    assert "(199 data sets drawn given the scores, adjusted for asking of 12 items)" in said
+    assert record()["item_fit"]["draws"] == record()["fit_checks"]["shared"]["draws"] == 199
+    persons = read_csv("out/persons.csv")
+    assert sum(row["infit_p"] != "" for row in persons) <= 500
+    contrasts = [row for row in read_csv("out/dimensionality.csv") if row["part"].startswith("contrast")]
+    assert all(float(row["critical"]) > 1 and 0 < float(row["p"]) <= 1 for row in contrasts)
 
 
 def test_the_rule_keeps_good_items_and_finds_bad_ones():

@@ -35,7 +35,7 @@ def run_all(cli):
     """Every command that writes a table or shows one, in the current folder."""
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
     Path("people.csv").write_text(f"person,half\n{halves}")
-    people = "--scale 500,100 --rank --bootstrap 40 --group-file people.csv --all"
+    people = "--scale 500,100 --rank --critical 199 --group-file people.csv --all"
     rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
     booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
     Path("booklets.csv").write_text(f"person,q1,q2,q3,q4,q5,q6,q7\n{booklets}")

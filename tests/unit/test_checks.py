@@ -88,11 +88,11 @@ def test_slight_misfit_is_said_and_does_not_matter():
     assert verdict(np.full(2, 1e-9), infit - 1, infit)["misfit"].tolist() == ["", "underfit"]
 
 
-def test_bootstrap_counts_what_chance_puts_outside():
+def test_draws_count_what_chance_puts_outside():
     study = study_of(si.simulate.rasch(400, 40, seed=3).responses)
-    text = study.checks(study.parts(fit=True, bootstrap=60)).sentence()
+    text = study.checks(study.parts(fit=True, critical=199)).sentence()
     assert "outside their own 95% limits, where chance puts 2.0" in text
-    columns = columns_of(study.item_fit, bootstrap=60)
+    columns = columns_of(study.item_fit, critical=199)
     outside = (columns["infit_conditional"] < columns["infit_conditional_low"]) | (
         columns["infit_conditional"] > columns["infit_conditional_high"]
     )

@@ -23,9 +23,9 @@ from spectral_irt.data.block import Ints
 from spectral_irt.data.booklets import blanks_by_item
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, too_few
-from spectral_irt.inference.fit.bootstrap import bootstrap_limits
 from spectral_irt.inference.fit.causes import cause_findings
 from spectral_irt.inference.fit.checks import VISIBLE, Checks, not_visible
+from spectral_irt.inference.fit.critical import CriticalFit, critical_fit
 from spectral_irt.inference.fit.item_fit import LEVEL, detectable, item_fit_columns, misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
@@ -149,7 +149,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @tabled
     @once
     def item_fit(
-        self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
+        self, *, critical: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
     ) -> Columns:
         """The fit of every item as a table, and which items misfit.
 
@@ -164,30 +164,37 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
         Parameters
         ----------
-        bootstrap : int
-            Replicates for critical values of the conditional mean squares; 0 (default): none, and the verdict comes
-            from the standardized infit. 200 is a good number. Adds `infit_conditional_low, .._high, .._p`, and the
-            same for outfit, of one item each: 5% of good items are outside. The verdict is adjusted for that.
+        critical : int
+            Data sets to draw given the scores for critical values; 0 (default): none, and the verdict comes from the
+            standardized infit. 1,000 is a good number, 199 the least. Adds `infit_conditional_low, .._high, .._p,
+            .._p_family`, the same of outfit, and `item_rest` with the same: between the limits are 95% of the data sets
+            that fit, of one item each; `p_family` is adjusted for all items, and the verdict goes by that of infit.
         sample : int, optional
-            People to take at random for the bootstrap. With very many people every item is "significantly" off.
+            People to take at random for the draws. With very many people every item is "significantly" off.
         seed : int
-            Of sample and bootstrap.
+            Of sample and draws.
         conditional : bool
             Compute the conditional statistics too (default); they cost a few times the others.
         """
-        limits = None
-        if bootstrap:
-            limits = bootstrap_limits(
-                self.responses,
-                self.calibration.thresholds,
-                bootstrap,
-                scale_of_item=self.calibration.scale_of_item,
-                sample=sample,
-                seed=seed,
-                progress=self._tell,
-            )
+        limits = self._critical(critical, sample, seed).items if critical else None
         given = self._conditional() if conditional else None
         return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
+
+    @once
+    def _critical(self, draws: int, sample: int | None = None, seed: int = 0) -> CriticalFit:
+        """Fit of items and persons against data sets drawn given the scores."""
+        if self.calibration.adaptive:
+            raise OptionError("critical values are drawn given the scores, and these answers chose the items.")
+        return critical_fit(
+            self.responses,
+            self.calibration.thresholds,
+            self.abilities(self._estimate(None)).ability,
+            draws,
+            scale_of_item=self.calibration.scale_of_item,
+            sample=sample,
+            seed=seed,
+            progress=self._tell,
+        )
 
     @once
     def _item_statistics(self) -> Columns:
@@ -348,21 +355,24 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     def checks(self, parts: Parts | None = None) -> Checks:
         """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
         parts = parts or self.parts(fit=True)
-        return self._checks(parts.bootstrap, parts.sample, parts.persons)
+        return self._checks(parts.critical, parts.sample, parts.persons)
 
     @once
-    def _checks(self, bootstrap: int, sample: int | None, persons: bool) -> Checks:
+    def _checks(self, critical: int, sample: int | None, persons: bool) -> Checks:
         """All checks, within a second or about the time of the fit; with abilities of people where those are known."""
         calibration, responses = self.calibration, self.responses
-        columns = columns_of(self.item_fit, bootstrap=bootstrap, sample=sample)
+        columns = columns_of(self.item_fit, critical=critical, sample=sample)
         halves = self.quick_model_test()
-        shared = self._dimensionality()
+        shared = self._dimensionality(draws=critical or None)
         self._tell("person misfit")
         own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
-        known = (self.abilities("wle"), self._person_fit("wle")) if persons and own else None
-        people = person_misfit(responses, self._measured, known=known)
+        if critical:
+            people = self._critical(critical, sample).misfit
+        else:
+            known = (self.abilities("wle"), self._person_fit("wle")) if persons and own else None
+            people = person_misfit(responses, self._measured, known=known)
         misfit = bool((columns["misfit"] != "").any())
-        findings = [misfit_finding(columns, bootstrap)] if misfit else []
+        findings = [misfit_finding(columns, critical)] if misfit else []
         for found in (halves, shared, people):
             findings += () if found is None else found.findings
         limits = np.where(calibration.measured, detectable(self._conditional()["infit_se"]), np.nan)
@@ -372,7 +382,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         blind = np.flatnonzero(limits > VISIBLE)
         if len(blind) and not misfit:
             findings.append(not_visible(columns, limits, blind))
-        return Checks(columns, halves, shared, people, limits, bootstrap, tuple(findings))
+        return Checks(columns, halves, shared, people, limits, critical, tuple(findings))
 
     @of_items
     @once

@@ -30,6 +30,7 @@ from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.files import all_or_nothing, input_paths, naming
+from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
@@ -84,8 +85,8 @@ class Parts:
     persons, fit, item_analysis : bool
         People with reliability; the fit of the items, and the checks whether all fits; the classical statistics of the
         items, and with a key who chose which option.
-    bootstrap, sample : int, int or None
-        Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
+    critical, sample : int, int or None
+        Data sets to draw given the scores for critical values (0: none), and people to take for those of the fit.
     top, rank_by : int or None, str
         Items by rank, with the chance of being among so many hardest; by "difficulty", or by the "lower" end.
     groups, described : mappings
@@ -107,7 +108,7 @@ class Parts:
     persons: bool = True
     fit: bool = True
     item_analysis: bool = True
-    bootstrap: int = 0
+    critical: int = 0
     sample: int | None = None
     top: int | None = None
     rank_by: str = "difficulty"
@@ -150,6 +151,12 @@ def wanted_parts(
     )
 
 
+def check_draws(draws: int | None) -> None:
+    """An error where so few draws allow no critical values."""
+    if draws and draws < LEAST_DRAWS:
+        raise OptionError(TOO_FEW_DRAWS.format(f"`critical` is {draws}"))
+
+
 def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
     """The tables by the names of their files, in the order of `TABLES`: every one, or those that `write` writes by
     default."""
@@ -159,7 +166,7 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     if study.facets:  # what is about answers to items is not about ratings
         items = dict(study._rated_items())
         parts = replace(parts, fit=False, item_analysis=False, top=None, covariates=None)
-    fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample) if parts.fit else {}
+    fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample) if parts.fit else {}
     for name in OF_FIT if parts.fit else ():
         items[name] = fit[name]
     if parts.item_analysis:
@@ -174,13 +181,16 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         tables["thresholds"] = with_measures(calibration.own_items.threshold_columns(), "threshold", scale)
     if parts.persons:
         tables |= study._people_tables(parts, every)
+        if parts.fit and parts.critical:
+            p_values = study._critical(parts.critical, parts.sample).persons
+            tables["persons"] = inserted(tables["persons"], p_values, after="outfit_z")
     if study.facets:
         tables |= study._facet_tables(parts, every)
     if parts.fit and every:
         tables["item_fit"] = fit
         if not calibration.layout.binary and (curves := study._curves()):
             tables["curves"] = curves
-        shared = study._dimensionality()
+        shared = study._dimensionality(draws=parts.critical or None)
         if shared is not None:
             tables["dimensionality"] = shared.contrasts.variance_columns
             tables["residual_loadings"] = shared.contrasts.loading_columns
@@ -203,6 +213,13 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     if study._tailored is not None:
         tables["tailored"] = study._tailored
     return tables
+
+
+def inserted(columns: Columns, more: Columns, *, after: str) -> Columns:
+    """The columns with more of them after one."""
+    place = list(columns).index(after) + 1
+    names = list(columns)
+    return {name: (columns | more)[name] for name in (*names[:place], *more, *names[place:])}
 
 
 def _contrasts(grouped: Mapping[str, Differential], scale: Scale, which: str = "contrasts") -> Columns:
@@ -303,9 +320,9 @@ def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
         found["cuts"] = rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw))
     if not parts.fit:
         return found
-    fit = columns_of(study.item_fit, bootstrap=parts.bootstrap, sample=parts.sample)
+    fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample)
     judged = np.isfinite(fit["infit_conditional"])
-    found["item_fit"] = {"bootstrap": parts.bootstrap, "judged": int(judged.sum())}
+    found["item_fit"] = {"draws": parts.critical, "judged": int(judged.sum())}
     for word in ("underfit", "overfit"):
         found["item_fit"][word] = int(np.sum(fit["misfit"] == word))
     for name in ("infit_conditional", "outfit_conditional"):

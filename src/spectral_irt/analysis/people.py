@@ -79,6 +79,8 @@ OF_PERSONS = frozenset(
         "outfit",
         "infit_z",
         "outfit_z",
+        "infit_p",
+        "outfit_p",
         "measure",
         "measure_se",
         "measure_100",

@@ -19,6 +19,7 @@ from spectral_irt.analysis.folder import (
     QUICK,
     RECORD,
     TABLES,
+    check_draws,
     file_digests,
     result_paths,
     write_ledger,
@@ -98,6 +99,7 @@ class FitJob:
         for unfit, sentence in self._refusals():
             if unfit:
                 raise OptionError(sentence)
+        check_draws(self.results.critical[0])
         if self.reading.ordered:
             self._refuse_for_categories([name for name in changed(self.reading) if name in ("correct", "threshold")])
         for page in filter(None, (self.results.report, self.results.pupil_pages)):
@@ -111,11 +113,11 @@ class FitJob:
         results, method = self.results, self.method
         output, report, facet = results.output, results.report, method.facet
         no_persons, no_fit = results.skip.get("persons") is False, results.skip.get("fit") is False
-        (top, by), (sets, _), (ability, _) = results.rank, results.bootstrap, results.ability
+        (top, by), (draws, _), (ability, _) = results.rank, results.critical, results.ability
         free_without_anchors = results.free and results.anchors is None
         free_in_the_bank = results.free and self._enlarged is not None
         beside = {
-            "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--bootstrap": sets,
+            "--bank": results.bank, "--anchors": results.anchors, "--rank": top, "--critical": draws,
             "--clustered-by": method.clustered_by, "--form": results.form,
             "--design adaptive": method.design == "adaptive", "--item-covariates": results.item_covariates,
             f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
@@ -160,7 +162,8 @@ class FitJob:
             ),
             (report and report == results.pupil_pages, "--report and --pupil-pages name one file; choose two."),
             (unlisted, f"--list-persons lists people in a report; {listing}."),
-            (sets and no_fit, "--bootstrap is about the fit of items; leave out --skip fit."),
+            (draws and no_fit, "--critical is about the fit of items; leave out --skip fit."),
+            (draws and method.design == "adaptive", "--critical draws given the scores; leave out --design adaptive."),
             (untitled, "--title and --author are for a report; say where with --report FILE."),
             (a_file, f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}."),
             (top and output is None, "--rank writes a table beside items.csv; say where with -o DIR."),
@@ -415,7 +418,7 @@ class FitJob:
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
         results, by = self.results, self.method.population_by
-        persons, fit, (sets, sample) = results.skip.get("persons"), results.skip.get("fit"), results.bootstrap
+        persons, fit, (critical, sample) = results.skip.get("persons"), results.skip.get("fit"), results.critical
         if study.facets:
             fit = None  # of ratings, the tables of items and raters have it anyway
         (top, rank_by), (cuts, raw) = results.rank, results.cut
@@ -431,9 +434,9 @@ class FitJob:
                 described[name] = compared.get(name, values)
         parts = study.parts(
             persons=persons,
-            fit=True if fit is None and sets else fit,
+            fit=True if fit is None and critical else fit,
             writing=results.output is not None or results.report is not None,
-            bootstrap=sets or 0,
+            critical=critical or 0,
             sample=sample,
             top=top,
             rank_by=rank_by,

@@ -303,9 +303,10 @@ class Results(Abilities, MoveOptions):
     item_covariates: str | None = results(
         "FILE", "Table of item properties, one column each: their effects on difficulty (LLTM), in covariates.csv."
     )
-    bootstrap: tuple[int | None, int | None] = method(
-        "SETS[:PEOPLE]",
-        "Critical values of item fit from so many simulated data sets, such as 200 or 200:5000.",
+    critical: tuple[int | None, int | None] = method(
+        "DRAWS[:PEOPLE]",
+        "Critical values and p-values of fit, Q3 and the first contrast from so many data sets drawn given the scores, "
+        "such as 1000; of item fit from so many people at most, 1000:5000.",
         default=(None, None),
-        parse=partial(_counts, "--bootstrap", "200 or 200:5000"),
+        parse=partial(_counts, "--critical", "1000 or 1000:5000"),
     )

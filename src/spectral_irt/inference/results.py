@@ -24,6 +24,8 @@ CHECKS = 5
 EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them
 MIN_PEOPLE = 30  # informative people of a group: with fewer, standard errors of half a logit and more say nothing
 MIN_PAIRED = 30  # who answered both items of a pair: with fewer, a correlation of 0.35 is chance
+LEAST_DRAWS = 199  # of data sets: one or none of them is beyond a p-value of 1%
+TOO_FEW_DRAWS = f"{{}}; a p-value of 1% takes {LEAST_DRAWS} draws or more, as in 1000."
 EXCESS = 0.2  # Q3 above the average that is usually taken for dependence (Christensen et al. 2017)
 
 

@@ -88,9 +88,10 @@ class Plots:
         """Which option of one item people of each ability choose; for answers that were scored with a key."""
         return distractor_curves(self.study, [item], strata)[0]
 
-    def fit(self) -> FitMap:
-        """Infit against outfit of every item, and which items misfit."""
-        return FitMap.of(self.study)
+    def fit(self, critical: int = 0) -> FitMap:
+        """Infit against outfit of every item, and which items misfit; with the band of so many data sets drawn given
+        the scores."""
+        return FitMap.of(self.study, critical)
 
     def pathway(self) -> PathwayChart:
         """Infit against difficulty of every item, in bubbles as wide as its standard error."""

@@ -29,6 +29,7 @@ OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few
 MANY = 200  # items of one verdict beyond which their marks are small and pale
 FEW = 3  # named where every item fits
 ALL_NAMED = 15  # items that are all named, where there is room
+BAND = ("low", "high")  # of infit, by draws
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
 
 
@@ -44,12 +45,12 @@ class FitMap(Display):
     conditional: bool = True
 
     @classmethod
-    def of(cls, study: Analysis) -> FitMap:
+    def of(cls, study: Analysis, critical: int = 0) -> FitMap:
         about_study: dict[str, Any] = {"frame_kind": study.responses.frame_kind, "words": study._words}
         if study.facets:
             return cls.of_columns(study._rated_items(), conditional=True, **about_study)
         conditional = study.parts(writing=True).fit
-        item_fit = columns_of(study.item_fit, conditional=conditional)
+        item_fit = columns_of(study.item_fit, critical=critical, conditional=conditional)
         return cls.of_columns(item_fit, conditional=conditional, **about_study)
 
     @classmethod
@@ -72,11 +73,14 @@ class FitMap(Display):
             "infit_z": item_fit[f"infit{kind}_z"],
             "misfit": item_fit.get("misfit", np.full(len(infit), "", dtype=object)),
         }
+        columns |= {
+            name: item_fit[f"infit_conditional_{name}"] for name in BAND if f"infit_conditional_{name}" in item_fit
+        }
         table = {name: values[has_fit] for name, values in columns.items()}
         return cls(table=table, conditional=conditional, **about_study)
 
     def columns(self) -> Columns:
-        """`item, n, infit, outfit, infit_z, misfit`."""
+        """`item, n, infit, outfit, infit_z, misfit`, and with critical values `low, high`."""
         return self.table
 
     def worst(self, most: int) -> Ints:
@@ -92,6 +96,7 @@ class FitMap(Display):
         outfit = self.table["outfit"]
         misfit = self.table["misfit"]
         fits = misfit == ""
+        remarks = self._draw_bands(ax)
         ax.set(xscale="log", yscale="log", xlim=mean_square_limits(infit, fits), ylim=mean_square_limits(outfit, fits))
         ax.axvspan(1 - MATERIAL, 1 + MATERIAL, color=PALE, alpha=0.6, linewidth=0, zorder=0)
         ax.axvline(1, color=INK, linewidth=0.8)
@@ -108,7 +113,6 @@ class FitMap(Display):
         plain_ticks(ax.xaxis, ax.get_xlim())
         plain_ticks(ax.yaxis, ax.get_ylim())
         items = count(len(infit), "item")
-        remarks = []
         if self.conditional:
             dress(ax, f"Fit of {items}, given the scores", "conditional infit", "conditional outfit")
             remarks.append(f"gray: infit within {MATERIAL:g} of 1, negligible")
@@ -124,6 +128,16 @@ class FitMap(Display):
         if beyond:
             remarks.append(f"{count(beyond, 'item')} beyond the limits of the picture")
         note(ax, *remarks)
+
+    def _draw_bands(self, ax: Axes) -> list[str]:
+        """Where the infit of each item is in 95% of data sets drawn given the scores, and a remark on that."""
+        if "low" not in self.table:
+            return []
+        outfit = self.table["outfit"]
+        few = len(outfit) <= MANY
+        look: dict[str, Any] = {"color": GRAY, "linewidth": 3.0 if few else 0.6, "alpha": 0.45, "zorder": 1}
+        ax.hlines(outfit, self.table["low"], self.table["high"], **look)
+        return ["bars: infit of 95% of data sets drawn given the scores"]
 
     def _named(self) -> Ints:
         """Rows of the items that get a name, the worst fit first: all of few, else those that misfit, or some."""
@@ -161,6 +175,7 @@ def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
 
 CELLS = 30  # items whose pairs are all shown, each in a cell that can be seen and named
 TOP = 25  # pairs shown of more items
+UNSHOWN = ("q3_critical", "p", "p_adjusted", "p_slopes")  # of the pairs
 WIDEST = 0.5  # correlation that has the full color, unless there are larger ones
 
 
@@ -177,7 +192,7 @@ class ResidualCorrelations(Display):
     def columns(self) -> Columns:
         """`item_1, item_2, n, q3, q3_above_mean, z, dependent`, the strongest pair first."""
         columns = self.dependence.columns
-        return {name: values for name, values in columns.items() if name not in ("p_adjusted", "p_slopes")}
+        return {name: values for name, values in columns.items() if name not in UNSHOWN}
 
     def size(self) -> tuple[float, float]:
         if len(self.dependence.items) <= CELLS:

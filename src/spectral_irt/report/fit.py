@@ -65,7 +65,9 @@ PAIRS = (
     Column("n", "People", 0),
     Column("q3", "Q3", 3),
     Column("q3_above_mean", "Above the mean", 3),
+    Column("q3_critical", "Critical value", 3),
     Column("z", "z", 2),
+    Column("p", "p", 4, p=True),
     Column("p_adjusted", "p, adjusted", 4, p=True),
     Column("p_slopes", "p, given slopes", 4, p=True),
     Column("dependent", "Dependent"),
@@ -207,7 +209,7 @@ def _variance(data: ReportData) -> Table:
     columns = data.tables["dimensionality"]
     rows = [
         (PARTS.get(part, part), number(units), f"{number(percent, 1)}%")
-        for part, units, percent in zip(*columns.values(), strict=True)
+        for part, units, percent in zip(columns["part"], columns["eigenvalue"], columns["percent"], strict=True)
     ]
     return Table("Variance of the responses", ("", "Eigenvalue (items)", "Percent"), tuple(rows))
 

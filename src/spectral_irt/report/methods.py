@@ -215,12 +215,19 @@ def _fit(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     found = record.get("item_fit")
     if not found:
         return []
-    cited |= {"masters", "muller", "christensen", "benjamini"}
+    cited |= {"masters", "muller", "christensen"}
+    if not found.get("draws"):
+        cited.add("benjamini")
     bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
-    limits = f" from {found['bootstrap']:,} simulated data sets" if found.get("bootstrap") else ""
+    against, adjusted_by = "", "Benjamini & Hochberg, 1995"
+    draws = found.get("draws")
+    if draws:
+        against = f" against {draws:,} data sets drawn given the scores"
+        adjusted_by = "Westfall & Young, 1993"
+        cited.add("westfall")
     sentences = [
         "The fit of items was judged by infit (Wright & Masters, 1982) conditional on the score (Christensen et al., "
-        f"2013; Müller, 2020){limits}, with p-values adjusted for all items (Benjamini & Hochberg, 1995); {bad:,} of "
+        f"2013; Müller, 2020){against}, with p-values adjusted for all items ({adjusted_by}); {bad:,} of "
         f"{count(found.get('judged') or 0, 'item')} misfitted."
     ]
     blind = [one["sentence"] for one in record["findings"] if one.get("code") == "misfit_not_visible"]

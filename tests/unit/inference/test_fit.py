@@ -14,10 +14,7 @@ from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simula
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Finding
 from spectral_irt.engine import LocalEngine
-from spectral_irt.errors import OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.fit import bootstrap
-from spectral_irt.inference.fit.bootstrap import band, bootstrap_limits, student_p
 from spectral_irt.inference.fit.causes import _items_not_reached
 from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.item_fit import misfit_finding
@@ -26,9 +23,7 @@ from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit, shrunken
 from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
-from spectral_irt.inference.results import adjusted
 from spectral_irt.model import category_probabilities
-from spectral_irt.numerics import generator
 from spectral_irt.persons import abilities
 from spectral_irt.persons.residuals import ERRATIC, person_mean_squares, standardized
 from split import in_blocks
@@ -195,128 +190,6 @@ def test_draws_depend_on_the_seed_alone():
     data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
     draws = [again(data.responses, data.difficulty, *how).digest() for how in ((0, 1), (0, 2), (1, 1))]
     assert draws[0] == draws[1] != draws[2]
-
-
-def test_ranks():
-    drawn = np.tile(np.arange(1.0, 200.0), (3, 1)).T  # 1 to 199: the 5% limits are the values of rank 5 and 195
-    drawn[:, 2] = np.nan
-    low, high, p = band(np.array([100.0, 196.0, 1.0]), drawn)
-    np.testing.assert_allclose(low[:2], 5)
-    np.testing.assert_allclose(high[:2], 195)
-    np.testing.assert_allclose(p[:2], [1.0, 2 * 5 / 200])
-    assert np.isnan([low[2], high[2], p[2]]).all()
-
-
-def test_how_far_from_the_mean_of_replicates_by_students_distribution():
-    """A new value differs from the mean of n others with n - 1 degrees of freedom and the variance s^2 (1 + 1 / n)."""
-    rng = np.random.default_rng(2)
-    drawn = rng.normal(1, 0.1, (12, 4))
-    drawn[:5, 1] = np.nan
-    drawn[:, 2] = 0.5  # all alike
-    drawn[1:, 3] = np.nan
-    observed = np.array([1.3, 0.8, 0.9, 1.0])
-    p = student_p(observed, drawn)
-    for item in (0, 1):
-        values = drawn[np.isfinite(drawn[:, item]), item]
-        n = len(values)
-        t = (observed[item] - values.mean()) / (values.std(ddof=1) * np.sqrt(1 + 1 / n))
-        assert p[item] == pytest.approx(2 * stats.t.sf(abs(t), n - 1))
-    assert np.isnan(p[2:]).all()
-
-
-@pytest.mark.parametrize("sample", [None, 60])
-def test_limits_are_the_ranks_of_data_sets_drawn_under_the_model(sample):
-    """The same draws, refitted where all people are taken, one after the other."""
-    data = simulate.rasch(90, 5, seed=6)
-    people = data.responses if sample is None else data.responses.sample(sample, generator(4, 0))[0]
-    told = []
-    found = bootstrap_limits(data.responses, data.difficulty, 39, sample=sample, seed=4, progress=told.append)
-    assert told == [f"replicate {k} of 39" for k in range(1, 40)]
-    known = abilities(people, data.difficulty, "eap")
-    drawn = {"infit": [], "outfit": []}
-    for k in range(39):
-        seed = np.random.SeedSequence([4, 1, k])
-        again = redraw(people, data.difficulty, known.ability, known.se, seed)
-        refitted = SpectralRasch(se="none").fit(again).thresholds_
-        one = conditional_statistics(again, refitted if sample is None else data.difficulty)
-        for name, values in drawn.items():
-            values.append(one[name])
-    observed = conditional_statistics(people, data.difficulty)
-    for name, values in drawn.items():
-        rising = np.sort(values, axis=0)
-        np.testing.assert_allclose(found[f"{name}_conditional_low"], rising[0])  # the 1st of 40 ranks is 2.5%
-        np.testing.assert_allclose(found[f"{name}_conditional_high"], rising[-1])
-        for item in range(5):
-            below = sum(one[item] <= observed[name][item] for one in values)
-            above = sum(one[item] >= observed[name][item] for one in values)
-            assert found[f"{name}_conditional_p"][item] == pytest.approx(min(1, 2 * (min(below, above) + 1) / 40))
-    tail = student_p(observed["infit"], np.array(drawn["infit"]))
-    np.testing.assert_allclose(found["misfit_p"], adjusted(tail, "bh"))
-
-
-def test_an_item_beyond_its_limits_is_named_by_the_side_it_is_on():
-    slopes = np.ones(8)
-    slopes[2], slopes[5] = 4.0, 0.1
-    data = simulate.rasch(400, 8, slopes=slopes, seed=2)
-    found = bootstrap_limits(data.responses, data.difficulty, 39)
-    assert (found["misfit"][2], found["misfit"][5]) == ("overfit", "underfit")
-
-
-@pytest.mark.parametrize(("options", "complaint"), [({"replicates": 38}, "at least 39"), ({"sample": 1}, "at least 2")])
-def test_too_few_replicates_or_people(options, complaint):
-    data = simulate.rasch(30, 4, seed=1)
-    with pytest.raises(OptionError, match=complaint):
-        bootstrap_limits(data.responses, data.difficulty, **options)
-
-
-@pytest.mark.slow
-def test_sample_and_options(monkeypatch):
-    data = simulate.rasch(2000, 6, seed=1)
-    seen = []
-
-    def statistic(responses, difficulty, **model):
-        seen.append((responses.n_persons, difficulty.copy()))
-        return conditional_statistics(responses, difficulty, **model)
-
-    monkeypatch.setattr(bootstrap, "conditional_statistics", statistic)
-    bootstrap_limits(data.responses, data.difficulty, 39, sample=100, seed=3)
-    assert all(n == 100 for n, _ in seen)
-    assert all(np.array_equal(beta, data.difficulty) for _, beta in seen)  # known from elsewhere, so left alone
-    seen.clear()
-    bootstrap_limits(data.responses, data.difficulty, 39, seed=3)
-    assert all(n == 2000 for n, _ in seen)
-    assert not np.array_equal(seen[1][1], seen[2][1])  # fitted anew to each replicate
-    for options, complaint in (({"replicates": 10}, "at least 39"), ({"sample": 1}, "number of people")):
-        with pytest.raises(OptionError, match=complaint):
-            bootstrap_limits(data.responses, data.difficulty, **options)
-
-
-@pytest.mark.slow
-def test_table_with_limits():
-    slopes = np.ones(15)
-    slopes[3], slopes[9] = 3.0, 0.3
-    responses = simulate.rasch(800, 15, slopes=slopes, seed=2).responses
-    fit = SpectralRasch(se="none").fit(responses)
-    table = fit.analyse(responses).item_fit(bootstrap=60)
-    limits = [f"{name}_conditional_{what}" for name in ("infit", "outfit") for what in ("low", "high", "p")]
-    assert table.columns[-8:] == [*limits, "misfit_p", "misfit"]
-    assert (table["misfit"][3], table["misfit"][9]) == ("overfit", "underfit")
-    assert (table["infit_conditional_low"] < 1).all()
-    assert (table["infit_conditional_high"] > 1).all()
-    assert table.equals(fit.analyse(responses).item_fit(bootstrap=60))
-
-
-@pytest.mark.slow
-def test_good_items_are_flagged_at_the_level():
-    """8 tests of 40 items, 250 people, 30% missing, 100 replicates: 320 items, of which 5% should be outside."""
-    outside = {"infit_conditional": [], "outfit_conditional": []}
-    for seed in range(8):
-        responses = simulate.rasch(250, 40, design="sampled", p=0.7, seed=500 + seed).responses
-        table = SpectralRasch(se="none").fit(responses).analyse(responses).item_fit(bootstrap=100)
-        for name, flags in outside.items():
-            flags.append((table[name] < table[f"{name}_low"]) | (table[name] > table[f"{name}_high"]))
-    for flags in outside.values():
-        assert 0.03 <= np.mean(np.concatenate(flags)) <= 0.07
 
 
 def strata(responses, beta, items, number=STRATA):
@@ -492,11 +365,11 @@ def test_counts_in_sentences_on_simulated_limits():
     }
     sentence = misfit_finding(columns, 1200).sentence
     assert "2 of 7 items misfit" in sentence
-    assert "(1,200 simulated data sets, adjusted for asking of 7 items)" in sentence
-    assert "simulated" not in misfit_finding(columns).sentence
+    assert "(1,200 data sets drawn given the scores, adjusted for asking of 7 items)" in sentence
+    assert "drawn" not in misfit_finding(columns).sentence
     checks = Checks(columns, None, None, None, np.full(8, 0.1), 60, ())
     assert ", 2 outside their own 95% limits, where chance puts 0.3" in checks.sentence()
-    assert "limits" not in replace(checks, bootstrap=0).sentence()
+    assert "limits" not in replace(checks, critical=0).sentence()
 
 
 def test_person_misfit_is_said_in_numbers_with_the_level():

@@ -31,9 +31,9 @@ class Contrasts:
     items, eigenvalues, loadings : labels, float array, items x contrasts
         Eigenvalues of the first five contrasts, falling, in units of items; the correlation of each item's residuals
         with the contrast, the largest of each contrast positive.
-    critical, p : float
-        The eigenvalue that the first contrast of a test that fits exceeds in 1% of data sets, and the chance under the
-        model of one as large as here: from draws given the score; NaN without draws.
+    critical, p : float arrays
+        Of each contrast the eigenvalue that a test that fits exceeds in 1% of data sets, and the chance under the model
+        of one as large as here: from draws given the score; NaN without draws.
     variance : dict
         Share of the variance of responses: explained by `measures` (`persons`, `items`), and `unexplained`.
     """
@@ -41,19 +41,26 @@ class Contrasts:
     items: NDArray[Any]
     eigenvalues: Floats
     loadings: Floats
-    critical: float
-    p: float
+    critical: Floats
+    p: Floats
     variance: dict[str, float]
 
     @property
     def variance_columns(self) -> Columns:
-        """`part, eigenvalue, percent`: the variance of the responses in units of items and in percent, and the
-        contrasts."""
+        """`part, eigenvalue, percent, critical, p`: the variance of the responses in units of items and in percent, and
+        the contrasts, with the critical value of each and its p-value."""
         unit = self.variance["unexplained"] / len(self.items)  # share of the variance that one item has
         shares = {"total": 1.0, **self.variance}
         shares |= {f"contrast_{k}": value * unit for k, value in enumerate(self.eigenvalues, 1)}
         share = np.array(list(shares.values()))
-        return {"part": np.array(list(shares), dtype=object), "eigenvalue": share / unit, "percent": 100 * share}
+        others = np.full(len(share) - len(self.eigenvalues), np.nan)
+        return {
+            "part": np.array(list(shares), dtype=object),
+            "eigenvalue": share / unit,
+            "percent": 100 * share,
+            "critical": np.concatenate([others, self.critical]),
+            "p": np.concatenate([others, self.p]),
+        }
 
     @property
     def loading_columns(self) -> Columns:
@@ -66,7 +73,7 @@ class Contrasts:
         """The result as data, but for the loadings."""
         return {
             "eigenvalue": float(self.eigenvalues[0]),
-            "eigenvalue_critical": self.critical if np.isfinite(self.critical) else None,
+            "eigenvalue_critical": float(self.critical[0]) if np.isfinite(self.critical[0]) else None,
             "variance_explained": self.variance["measures"],
             "variance_persons": self.variance["persons"],
             "variance_items": self.variance["items"],

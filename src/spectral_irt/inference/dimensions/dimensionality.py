@@ -46,7 +46,7 @@ from spectral_irt.inference.dimensions.findings import (
 from spectral_irt.inference.dimensions.local_dependence import LocalDependence
 from spectral_irt.inference.dimensions.residual_table import with_mixed_scores
 from spectral_irt.inference.dimensions.unequal_slopes import EqualSlopes, allowing_for_slopes
-from spectral_irt.inference.results import EACH, MIN_PAIRED
+from spectral_irt.inference.results import EACH, LEAST_DRAWS, MIN_PAIRED
 from spectral_irt.numerics import generator
 from spectral_irt.tables import Table, make_table
 from spectral_irt.text import count, p_value
@@ -56,7 +56,6 @@ MOST_ITEMS = 200
 FEWEST_PEOPLE = 30  # with fewer, correlations are chance
 FEWEST_ITEMS = 4  # three leave nothing to test
 FEWEST_IN_COMMON = 10  # people who answered both items: with fewer, a correlation of 0.6 is chance
-LEAST_DRAWS = 199  # of which one or none is beyond a p-value of 1%
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +124,8 @@ class Dimensionality:
         return float(above_mean.max(initial=0.0)) < MATERIAL_PAIR and float(of_item.max()) < MATERIAL_SET
 
     def table(self) -> Table:
-        """Winsteps' table 23: `part, eigenvalue, percent` of the variance of responses, and of the first contrasts."""
+        """Winsteps' table 23: `part, eigenvalue, percent` of the variance of responses, and of the first contrasts;
+        `critical` and `p` of these from the draws."""
         return make_table(self.contrasts.variance_columns, self.dependence.frame_kind)
 
     def loadings_table(self) -> Table:
@@ -272,12 +272,14 @@ def _result(evidence: Evidence, tests: BothTests, reference: Reference | None, *
     matrix = evidence.observed.q3.copy()
     np.fill_diagonal(matrix, 1.0)
     q3_star_critical = np.nan
-    eigenvalue_critical = np.nan
-    p_of_draws = np.nan
+    eigenvalues, loadings = contrasts_of(evidence.observed.standardized)
+    critical = np.full(len(eigenvalues), np.nan)
+    p_of_draws = np.full(len(eigenvalues), np.nan)
     if reference is not None:
         q3_star_critical = float(np.quantile(reference.pairs.q3_star, 1 - EACH))
-        eigenvalue_critical = float(np.quantile(reference.eigenvalue, 1 - EACH))
-        p_of_draws = tests.contrast_p
+        critical = np.quantile(reference.eigenvalues, 1 - EACH, axis=0)
+        as_large = (reference.eigenvalues >= eigenvalues).sum(axis=0)
+        p_of_draws = (1 + as_large) / (1 + reference.draws)
     dependence = LocalDependence(
         items=items,
         matrix=matrix,
@@ -291,12 +293,11 @@ def _result(evidence: Evidence, tests: BothTests, reference: Reference | None, *
         draws=0 if reference is None else reference.draws,
         frame_kind=table.responses.frame_kind,
     )
-    eigenvalues, loadings = contrasts_of(evidence.observed.standardized)
     contrasts = Contrasts(
         items=items,
         eigenvalues=eigenvalues,
         loadings=loadings,
-        critical=eigenvalue_critical,
+        critical=critical,
         p=p_of_draws,
         variance=variance_explained(table),
     )

@@ -16,6 +16,7 @@ import scipy
 
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.inference.dimensions.contrast import CONTRASTS
 from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, PairTest, normal_test, share_as_large
 from spectral_irt.inference.dimensions.pairs import HalfOfPeople, PairSums, pair_sums, variance_along, with_gaps
 from spectral_irt.inference.dimensions.residual_table import Correlations, ResidualTable
@@ -78,10 +79,11 @@ def sums_over_both(halves: tuple[HalfOfPeople, HalfOfPeople]) -> PairSums:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The same statistics in data sets drawn given the scores."""
+    """The same statistics in data sets drawn given the scores: of pairs; and eigenvalues of the first contrasts, data
+    sets x contrasts."""
 
     pairs: DrawnPairs
-    eigenvalue: Floats
+    eigenvalues: Floats
 
     @classmethod
     def drawn(cls, evidence: Evidence, draws: int, seed: int) -> Reference:
@@ -90,12 +92,16 @@ class Reference:
         for batch in evidence.table.drawn(range(draws), seed, evidence.min_people):
             # Where a residual happens not to vary in a draw, the pair shares nothing there.
             q3.append(np.nan_to_num(batch.q3[:, evidence.first, evidence.second]))
-            eigenvalues.append(np.linalg.eigvalsh(batch.standardized)[:, -1])
+            eigenvalues.append(np.linalg.eigvalsh(batch.standardized)[:, : -1 - CONTRASTS : -1])
         return cls(DrawnPairs.of(evidence.q3, np.concatenate(q3)), np.concatenate(eigenvalues))
 
     @property
     def draws(self) -> int:
-        return len(self.eigenvalue)
+        return len(self.eigenvalues)
+
+    @property
+    def first_eigenvalue(self) -> Floats:
+        return self.eigenvalues[:, 0]
 
 
 def affordable_draws(people: int, items: int) -> int:
@@ -110,7 +116,7 @@ def work_of_a_draw(people: int, items: int) -> float:
 
 
 def judge_by_draws(evidence: Evidence, reference: Reference) -> BothTests:
-    p = share_as_large(reference.eigenvalue, np.array([evidence.eigenvalue]))
+    p = share_as_large(reference.first_eigenvalue, np.array([evidence.eigenvalue]))
     return BothTests(reference.pairs.test(evidence.q3), float(p[0]))
 
 

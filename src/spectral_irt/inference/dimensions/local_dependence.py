@@ -35,22 +35,24 @@ POWER = 0.8  # with which dependence of `detectable` size is found
 
 class PairTest(NamedTuple):
     """Of every pair: z, the p-value adjusted for all pairs, and the standard deviation of Q3 under the model; z that is
-    significant at the level of the checks."""
+    significant at the level of the checks; and the p-value of the pair alone."""
 
     z: Floats
     p: Floats
     sd: Floats
     z_critical: float
+    p_alone: Floats
 
 
 class DrawnPairs(NamedTuple):
     """Q3 of every pair in data sets drawn under the model: its mean and its standard deviation; the largest z of every
-    data set; and the largest Q3 less the mean of all (Q3*)."""
+    data set; the largest Q3 less the mean of all (Q3*); and z of every pair, data sets x pairs."""
 
     mean: Floats
     sd: Floats
     largest_z: Floats
     q3_star: Floats
+    z: Floats
 
     @classmethod
     def of(cls, observed: Floats, drawn: Floats) -> DrawnPairs:
@@ -59,7 +61,7 @@ class DrawnPairs(NamedTuple):
         mean = every.mean(axis=0)
         sd = every.std(axis=0)
         z = np.divide(drawn - mean, sd, out=np.zeros_like(drawn), where=sd > 0)
-        return cls(mean, sd, z.max(axis=1), drawn.max(axis=1) - drawn.mean(axis=1))
+        return cls(mean, sd, z.max(axis=1), drawn.max(axis=1) - drawn.mean(axis=1), z)
 
     def test(self, q3: Floats, mean: Floats | None = None, variance_factor: float = 1.0) -> PairTest:
         """These Q3 against the draws, around their mean or another, whose error makes variances larger by the
@@ -70,7 +72,8 @@ class DrawnPairs(NamedTuple):
         sd = self.sd * np.sqrt(variance_factor)
         z = np.divide(deviation, sd, out=np.zeros_like(deviation), where=sd > 0)
         z_critical = float(np.quantile(self.largest_z, 1 - EACH))
-        return PairTest(z=z, p=share_as_large(self.largest_z, z), sd=sd, z_critical=z_critical)
+        p_alone = (1 + (self.z >= z).sum(axis=0)) / (1 + len(self.z))
+        return PairTest(z=z, p=share_as_large(self.largest_z, z), sd=sd, z_critical=z_critical, p_alone=p_alone)
 
 
 class DependentPairs(NamedTuple):
@@ -91,9 +94,10 @@ def share_as_large(drawn: Floats, observed: Floats) -> Floats:
 def normal_test(shared: Floats, variance: Floats, n: Floats) -> PairTest:
     """The sums of `pairs.pair_sums` of every pair against the normal distribution, adjusted for all (Bonferroni)."""
     z = shared / np.sqrt(variance)
-    p = np.minimum(scipy.special.ndtr(-z) * len(z), 1.0)
+    p_alone = np.asarray(scipy.special.ndtr(-z))
+    p = np.minimum(p_alone * len(z), 1.0)
     z_critical = float(scipy.special.ndtri(1 - EACH / len(z)))
-    return PairTest(z=z, p=p, sd=1 / np.sqrt(n), z_critical=z_critical)
+    return PairTest(z=z, p=p, sd=1 / np.sqrt(n), z_critical=z_critical, p_alone=p_alone)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,6 +156,11 @@ class LocalDependence:
         """Q3 above the mean of a pair that would be found with a probability of 80%."""
         return float((self.test.z_critical + scipy.special.ndtri(POWER)) * np.median(self.test.sd))
 
+    @property
+    def q3_critical(self) -> Floats:
+        """Q3 that each pair exceeds where it is significant, all pairs being asked."""
+        return self.q3 + (self.test.z_critical - self.test.z) * self.test.sd
+
     @cached_property
     def strongest(self) -> Ints:
         """Pairs from the most significant down: dependent ones first."""
@@ -178,18 +187,21 @@ class LocalDependence:
             "n": self.n[first, second],
             "q3": self.q3[order],
             "q3_above_mean": self.q3[order] - self.mean,
+            "q3_critical": self.q3_critical[order],
             "z": self.test.z[order],
+            "p": self.test.p_alone[order],
             "p_adjusted": self.test.p[order],
             "p_slopes": self.p_slopes[order],
             "dependent": self.dependent[order],
         }
 
     def table(self) -> Table:
-        """The pairs, the most significant first: `item_1, item_2, n, q3, q3_above_mean, z, p_adjusted, p_slopes,
-        dependent`.
+        """The pairs, the most significant first: `item_1, item_2, n, q3, q3_above_mean, q3_critical, z, p, p_adjusted,
+        p_slopes, dependent`.
 
         `q3_above_mean` is Q3 less the average of all pairs (its largest is Q3*), `z` how far Q3 is above what the model
-        expects of this pair in standard deviations under the model, `p_adjusted` one-sided and adjusted for all pairs.
+        expects of this pair in standard deviations under the model, `p` one-sided, `p_adjusted` adjusted for all pairs,
+        and `q3_critical` the Q3 at which that is 1%.
         A pair is `dependent` when that is below 1% and unequal slopes do not explain it (`p_slopes` below 5%).
         """
         return make_table(self.columns, self.frame_kind)

@@ -49,7 +49,7 @@ class Checks:
     shared: Dimensionality | None
     people: PersonMisfit | None
     limits: Floats
-    bootstrap: int
+    critical: int
     findings: tuple[Finding, ...]
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Checks:
         text = f"no misfit of {items} seen (conditional infit {infit[judged].min():.2f} to {infit[judged].max():.2f}"
         if n_blind:
             text += f"; {n_blind:,} of {judged.sum():,} have too few answers to tell"
-        beside = self._outside_limits() if self.bootstrap else self._slight_misfit()
+        beside = self._outside_limits() if self.critical else self._slight_misfit()
         return f"{text}){beside}"
 
     def _slight_misfit(self) -> str:
@@ -98,7 +98,7 @@ class Checks:
         return f", though {slight:,} {verb} off by less than {MATERIAL:g} beyond chance" if slight else ""
 
     def _outside_limits(self) -> str:
-        """How many items are outside the limits of the bootstrap, and how many would be by chance."""
+        """How many items are outside the limits of the draws, and how many would be by chance."""
         infit = self.columns["infit_conditional"]
         low = self.columns["infit_conditional_low"]
         high = self.columns["infit_conditional_high"]

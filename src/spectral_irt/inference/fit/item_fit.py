@@ -1,6 +1,6 @@
 """The fit of every item as columns of a table, and the decision which items misfit.
 
-`Analysis.item_fit` shows the columns, with the statistics of `mean_squares.py` and the limits of `bootstrap.py`; raters
+`Analysis.item_fit` shows the columns, with the statistics of `mean_squares.py` and the limits of `critical.py`; raters
 and other facets are judged by the same `verdict`.
 """
 
@@ -55,15 +55,19 @@ def verdict(p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Colum
     An infit off by less than a tenth is no misfit that matters, however sure it is. Outfit has no say: a few surprises
     by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
-    misfit_p = adjusted(p, "bh")
-    misfit = np.full(len(p), "", dtype=object)
+    return misfit_columns(adjusted(p, "bh"), off, infit, level)
+
+
+def misfit_columns(misfit_p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Columns:
+    """`misfit_p, misfit`, from p-values that are adjusted for all items already."""
+    misfit = np.full(len(misfit_p), "", dtype=object)
     flagged = (misfit_p < level) & (np.abs(infit - 1) >= MATERIAL)
     misfit[flagged & (off > 0)] = "underfit"
     misfit[flagged & (off < 0)] = "overfit"
     return {"misfit_p": misfit_p, "misfit": misfit}
 
 
-def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
+def misfit_finding(columns: Columns, draws: int = 0) -> Finding:
     """A warning that names the misfitting items."""
     labels = columns["item"]
     size = np.abs(columns["infit_conditional_z"])
@@ -76,7 +80,9 @@ def misfit_finding(columns: Columns, bootstrap: int = 0) -> Finding:
     flagged = columns["misfit"] != ""
     n_flagged = int(flagged.sum())
     n_judged = int(np.isfinite(columns["infit_conditional"]).sum())
-    method = f" ({bootstrap:,} simulated data sets, adjusted for asking of {n_judged:,} items)" if bootstrap else ""
+    method = (
+        f" ({draws:,} data sets drawn given the scores, adjusted for asking of {n_judged:,} items)" if draws else ""
+    )
     verb = "misfits" if n_flagged == 1 else "misfit"
     sentence = f"{n_flagged:,} of {n_judged:,} items {verb} beyond chance{method}: {'; '.join(misfits)}."
     remedy = "Read these items; items.csv has the numbers."

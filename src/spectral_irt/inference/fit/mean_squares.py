@@ -253,15 +253,8 @@ def conditional_statistics(
     ----------
     Müller (2020), J. Stat. Distrib. Appl. 7:5; Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
-    binary = responses.thresholds.binary
-    if binary:
-        sums = _right_and_wrong_given_score(responses, checked(responses, thresholds), series_from)
-    else:
-        sums = _categories_given_score(responses, given or GivenScore.of(responses, thresholds))
-    if scale_of_item is None or binary:
-        used = _used_by_thresholds(sums)
-    else:
-        used = _used_by_rating_scales(sums, scale_of_item)
+    sums = sums_given_score(responses, thresholds, given=given, series_from=series_from)
+    used = used_by_parameters(sums, None if responses.thresholds.binary else scale_of_item)
     n = sums.n
     v = sums.v
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -305,6 +298,23 @@ class UsedUp(NamedTuple):
     outfit_variance: Floats
 
 
+def sums_given_score(
+    responses: Responses, thresholds: Floats, *, given: GivenScore | None = None, series_from: float | None = None
+) -> SumsGivenScore:
+    """The sums that conditional fit statistics are made of; the parameters are those of `conditional_statistics`."""
+    if responses.thresholds.binary:
+        return _right_and_wrong_given_score(responses, checked(responses, thresholds), series_from)
+    return _categories_given_score(responses, given or GivenScore.of(responses, thresholds))
+
+
+def used_by_parameters(sums: SumsGivenScore, scale_of_item: Ints | None) -> UsedUp:
+    """What the estimated parameters of the model take off; where `off` has an axis of data sets before the items, that
+    of each of them."""
+    if scale_of_item is None:
+        return _used_by_thresholds(sums)
+    return _used_by_rating_scales(sums, scale_of_item)
+
+
 def _used_by_thresholds(sums: SumsGivenScore) -> UsedUp:
     """r' S^-1 d and r' S^-1 r: every threshold of an item is free."""
     if sums.between.shape[1] == 1:  # right or wrong
@@ -315,8 +325,8 @@ def _used_by_thresholds(sums: SumsGivenScore) -> UsedUp:
     infit = np.einsum("ikl,il->ik", inverse, sums.r_infit)
     outfit = np.einsum("ikl,il->ik", inverse, sums.r_outfit)
     return UsedUp(
-        infit=(infit * sums.off).sum(axis=1),
-        outfit=(outfit * sums.off).sum(axis=1),
+        infit=(infit * sums.off).sum(axis=-1),
+        outfit=(outfit * sums.off).sum(axis=-1),
         infit_variance=(infit * sums.r_infit).sum(axis=1),
         outfit_variance=(outfit * sums.r_outfit).sum(axis=1),
     )
@@ -329,25 +339,26 @@ def _used_by_rating_scales(sums: SumsGivenScore, scale_of_item: Ints) -> UsedUp:
     answered = information > 0
 
     def per_information(values: Floats) -> Floats:
-        return np.divide(values, information, out=np.zeros(len(values)), where=answered)
+        return np.divide(values, information, out=np.zeros(values.shape), where=answered)
 
     def of_offsets(values: Floats) -> Floats:
         """What is left of r or d after the location."""
-        return values - s1 * per_information(values.sum(axis=1))[:, None]
+        return values - s1 * per_information(values.sum(axis=-1))[..., None]
 
     within = sums.between - np.einsum("ik,il,i->ikl", s1, s1, per_information(np.ones(len(s1))))  # T_i
     n_scales = int(scale_of_item.max(initial=0)) + 1
     information_on_offsets = np.zeros((n_scales, *within.shape[1:]))
     np.add.at(information_on_offsets, scale_of_item, within)
-    off_offsets = np.zeros((n_scales, within.shape[1]))
-    np.add.at(off_offsets, scale_of_item, of_offsets(sums.off))
+    member = np.arange(n_scales)[:, None] == scale_of_item
+    off_offsets = member.astype(np.float64) @ of_offsets(sums.off)
     inverse = np.linalg.pinv(information_on_offsets, rcond=SINGULAR, hermitian=True)[scale_of_item]
 
     def used(r: Floats) -> tuple[Floats, Floats]:
         """What f with this r loses, and its variance."""
         location = r.sum(axis=1)
         offsets = np.einsum("ikl,il->ik", inverse, of_offsets(r))
-        value = per_information(location) * sums.off.sum(axis=1) + (offsets * off_offsets[scale_of_item]).sum(axis=1)
+        of_scale = (offsets * off_offsets[..., scale_of_item, :]).sum(axis=-1)
+        value = per_information(location) * sums.off.sum(axis=-1) + of_scale
         variance = per_information(location) * location + (offsets * of_offsets(r)).sum(axis=1)
         return value, variance
 

@@ -112,6 +112,21 @@ def person_misfit(
     return misfit if p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
 
 
+def misfit_against_draws(misfitting: Floats, n_people: int) -> PersonMisfit | None:
+    """How many of these people misfit, against how many do in each data set drawn given the scores, which follow the
+    observed number; None with too few people."""
+    if n_people < FEWEST_PEOPLE:
+        return None
+    drawn = misfitting[1:]
+    misfit = PersonMisfit(
+        n_people=n_people,
+        share=float(misfitting[0]) / n_people,
+        chance=float(drawn.mean()) / n_people,
+        p=float((1 + (drawn >= misfitting[0]).sum()) / (1 + len(drawn))),
+    )
+    return misfit if misfit.p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
+
+
 def _count_under_the_model(responses: Responses, difficulty: Floats, posterior: Posterior) -> MisfitCount:
     """How many misfit among these people where their answers follow the model, over all replicates."""
     counts = []

@@ -4,7 +4,7 @@ The theta of a person is drawn from normal(ability, se), and with it each answer
 
     P(x = k) ~ exp(k a theta - t_1 - ... - t_k),    a = 1 unless a slope is given.
 
-Critical values (`bootstrap.py`), the share of people who misfit by chance (`person_fit.py`) and what unequal slopes
+The share of people who misfit by chance (`person_fit.py`) and what unequal slopes
 explain (`inference/items/slope_model.py`) rest on such data sets.
 """
 

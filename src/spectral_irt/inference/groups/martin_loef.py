@@ -1,6 +1,10 @@
 """Martin-Löf's likelihood ratio test, as in eRm: do two sets of items measure the same ability?
 
-`martin_loef`, which is public, has the formula.
+`martin_loef`, which is public, has the formula. With few people chi-squared is far off; the same statistic of data sets
+drawn given the scores is not. To estimate anew in each draw takes one Newton step: with g_k what is observed less what
+is expected given the scores on set k, at the thresholds of all items, and H_k its covariance, the likelihood of set k
+rises by g_k' H_k^- g_k / 2, and that of all items by g' H^- g / 2. The rest of the statistic is that of a table of
+counts, 2 sum_r n_r log(n_r / (n_s P(r | s))), with P(r | s) = prod_k gamma_k(r_k) / gamma(s).
 """
 
 from __future__ import annotations
@@ -12,18 +16,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.conditional.draw import draws_given_score
+from spectral_irt.conditional.exact import given_every_score
+from spectral_irt.conditional.exact_likelihood import information_at
+from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.data.block import Ints
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.results import Result, chi2_tail
+from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS, Result, chi2_tail
 from spectral_irt.text import listed
+
+CELLS = 16_000_000  # responses that are drawn at once, a byte each
+TIE = 1e-9  # of a statistic: two that agree so far are equal but for rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MartinLoefTest(Result):
     """What `martin_loef` found: the sets of items (`table()`), and conditional log-likelihoods, of all items together
-    and of each set on its own."""
+    and of each set on its own; with draws p comes from these, and `p_chi2` from chi-squared."""
 
     name = "Martin-Löf's test"
     symbol = "LR"
@@ -31,9 +42,13 @@ class MartinLoefTest(Result):
     items: tuple[NDArray[Any], ...]
     loglik: float
     set_loglik: tuple[float, ...]
+    p_chi2: float
+    draws: int = 0
 
 
-def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = None) -> MartinLoefTest:
+def martin_loef(
+    responses: Any, split: Any = "median", *, draws: int = 0, seed: int = 0, threads: int | None = None
+) -> MartinLoefTest:
     """Martin-Löf's test: one ability behind all items, against one of its own behind each set of items.
 
     LR = 2 ( sum_{r} n_r log(n_r / n) + sum_k log L_k - sum_s n_s log(n_s / n) - log L )
@@ -42,7 +57,7 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
     of set k alone. Chi-square; prod_k (m_k + 1) - (m + 1) - (sets - 1) degrees of freedom, m_1 m_2 - 1 for two sets.
 
     The approximation needs many people for each combination of scores; where most are empty p is too large (with 400
-    people and 7 + 8 items it rejected none of 100 samples from the model). `study.checks()` keeps its level there.
+    people and 7 + 8 items it rejected none of 100 samples from the model). Draws keep the level with any number.
 
     Parameters
     ----------
@@ -51,6 +66,10 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
         scores have no common meaning, and there is an error.
     split : "median", "mean", an array of labels or a mapping from item to label
         "median" (default): items with at most the median number of right answers, and the easier ones; "mean" alike.
+    draws : int
+        Data sets to draw given the scores for p, 199 or more; 0 (default): p is that of chi-squared.
+    seed : int
+        Of the draws.
 
     References
     ----------
@@ -62,22 +81,31 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
     >>> martin_loef(datasets.load_lsat())
     <Martin-Löf's test: LR = 2.307, df = 5, p = 0.805; harder items (3 items) | easier items (2 items)>
     """
+    if draws != 0 and draws < LEAST_DRAWS:
+        raise OptionError(TOO_FEW_DRAWS.format(f"`draws` is {draws}"))
     data = as_responses(responses)
     data.right_and_wrong_only()
     _refuse_incomplete(data)
     sets = _item_sets(data, split)
     parts = [data.take_items(items) for _, items in sets]
-    loglik, *set_loglik = (ConditionalRasch(threads=threads, se="none").fit(part).loglik_ for part in (data, *parts))
+    fits = [ConditionalRasch(threads=threads, se="none").fit(part) for part in (data, *parts)]
+    loglik, *set_loglik = (fit.loglik_ for fit in fits)
     score_counts = np.unique(np.array([part.scores for part in parts]), axis=1, return_counts=True)[1]
     likelihood_of_sets = _multinomial(score_counts) + sum(set_loglik)
     statistic = 2 * (likelihood_of_sets - _multinomial(np.bincount(data.scores)) - loglik)
     sizes = [part.n_items for part in parts]
     df = int(np.prod([size + 1 for size in sizes])) - (data.n_items + 1) - (len(sizes) - 1)
     labels = tuple(part.items for part in parts)
+    p_chi2 = float(chi2_tail(max(statistic, 0.0), df))
+    p = p_chi2
+    if draws:
+        p = _p_by_draws(data, fits[0].thresholds_, [items for _, items in sets], draws, seed)
     return MartinLoefTest(
         statistic=statistic,
         df=df,
-        p=float(chi2_tail(max(statistic, 0.0), df)),
+        p=p,
+        p_chi2=p_chi2,
+        draws=draws,
         compared=" | ".join(f"{name} ({len(items)} items)" for name, items in sets),
         columns={
             "item": np.concatenate(labels),
@@ -145,6 +173,61 @@ def _by_label(data: Responses, split: Any) -> list[_ItemSet]:
     for name in sorted(set(labels), key=str):
         sets.append(_ItemSet(str(name), np.flatnonzero([label == name for label in labels])))
     return sets
+
+
+class _ScoreTables(NamedTuple):
+    """Of some items log gamma of every score; the chance of a right answer to each given the score, scores x items; and
+    the inverse of the information of their people."""
+
+    items: Ints
+    log_gamma: Floats
+    expected: Floats
+    inverse: Floats
+
+    @classmethod
+    def of(cls, data: Responses, beta: Floats, items: Ints) -> _ScoreTables:
+        beta = beta[items]
+        given = given_every_score(beta[None])
+        log_gamma = np.concatenate([[0.0], given.log_gamma, [-beta.sum()]])
+        expected = np.concatenate([np.zeros((1, len(items))), given.p[0].T, np.ones((1, len(items)))])
+        information = information_at(Likelihood(data.take_items(items), beta), beta).matrix
+        inverse = np.linalg.pinv(information, hermitian=True).astype(np.float64)
+        return cls(items, log_gamma, expected, inverse)
+
+    def gain(self, passed: Floats, scores: Ints) -> float:
+        """Twice what the log-likelihood gains by a Newton step, from how many were right on each item, and the scores
+        of the people."""
+        people = np.bincount(scores, minlength=len(self.log_gamma))
+        score = passed - people @ self.expected
+        return float(score @ self.inverse @ score)
+
+
+def _p_by_draws(data: Responses, beta: Floats, sets: list[Ints], draws: int, seed: int) -> float:
+    """The share of data sets drawn given the scores, the observed one among them, with as large a statistic."""
+    whole = _ScoreTables.of(data, beta, np.arange(data.n_items))
+    tables = [_ScoreTables.of(data, beta, items) for items in sets]
+    observed = _statistic(data.to_dense().astype(np.uint8), data.scores, whole, tables)
+    as_large = 1
+    size = max(1, CELLS // (data.n_persons * data.n_items))
+    for start in range(0, draws, size):
+        some = range(start, min(start + size, draws))
+        x = np.zeros((len(some), data.n_persons, data.n_items), dtype=np.uint8)
+        for block in draws_given_score(data, beta, draws=some, seed=seed):
+            x[:, block.persons[:, None], block.items] = block.categories
+        as_large += sum(_statistic(one, data.scores, whole, tables) >= observed * (1 - TIE) for one in x)
+    return as_large / (1 + draws)
+
+
+def _statistic(x: NDArray[np.uint8], scores: Ints, whole: _ScoreTables, sets: list[_ScoreTables]) -> float:
+    """The likelihood ratio of a data set but for what all data sets with these scores have in common."""
+    set_scores = [x[:, of_set.items].sum(axis=1, dtype=np.int64) for of_set in sets]
+    n = np.unique(np.array(set_scores), axis=1, return_counts=True)[1]
+    log_chance = sum(of_set.log_gamma[score].sum() for of_set, score in zip(sets, set_scores, strict=True))
+    passed = x.sum(axis=0, dtype=np.float64)
+    gains = [of_set.gain(passed[of_set.items], score) for of_set, score in zip(sets, set_scores, strict=True)]
+    table = float(n @ np.log(n) - len(x) * np.log(len(x)) - log_chance)
+    of_scores = _multinomial(np.bincount(scores)) - float(whole.log_gamma[scores].sum())
+    return 2 * (table - of_scores) + sum(gains) - whole.gain(passed, scores)
 
 
 def _multinomial(counts: Ints) -> float:
