@@ -111,7 +111,7 @@ def test_fit_that_takes_long_is_left_out_and_said(cli, lsat, monkeypatch):
     cli.ok("fit lsat.csv -o out --all")
     monkeypatch.setattr(folder, "LONG", 10)
     assert "Say --skip none to have it all the same" in cli.ok("fit lsat.csv -o out --all")
-    left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_analysis.csv", "fit.json"]
+    left = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "guttman.csv", "item_analysis.csv", "fit.json"]
     assert sorted(os.listdir("out")) == sorted(left)  # the old item_fit.csv is stale
     assert record()["outputs"] == left
     cli.ok("fit lsat.csv -o out --skip none --all")

@@ -27,7 +27,7 @@ def test_a_short_test_is_shown_whole(cli, lsat):
     places = [done.out.index(f"item{k} ") for k in (3, 2, 4, 5, 1)]
     assert places == sorted(places)  # hardest first
     assert "1,000 people, 5 items, 5,000 responses, 76.4% right" in said
-    assert "Prior: none (all items are connected" in said
+    assert "Prior: none (every item is linked" in said
     assert "Standard errors: sandwich, dense." in said
     assert "do not affect the difficulties" in said
     assert f"Results are in out: {', '.join(WRITTEN[:-1])} and fit.json." in said

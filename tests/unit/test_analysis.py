@@ -83,23 +83,20 @@ def test_every_kernel_runs_once(counted):
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
     # Who answered a whole form is counted for tables of scores and for the reliability within forms.
     patterns = {"row_keys", "_rows_of_some"}
-    twice = {"ability_and_level", "_with_score", "expected_counts", "_passed_last", "Block.take", "_within", *patterns}
-    assert {name for (name, parts, *_), n in runs.items() if parts == own and n > 1} <= twice
+    twice = {"ability_and_level", "_sums_with_score", "expected_counts", "_passed_last", "Block.take", "_within", *patterns}
+    # The others are light, as are the answers one by one, that residuals, unexpected answers and the scalogram ask for.
+    light = {
+        *("answers", "of_people", "rows_of", "exact_cells"),
+        *(f"operator.attrgetter({name!r})" for name in ("n_persons", "items", "options")),
+    }
+    assert {name for (name, parts, *_), n in runs.items() if parts == own and n > 1} <= twice | light
     # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
     engine.runs.clear()
     score_split(study.calibration, study.responses, "ability")
     alone = engine.runs
     again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
-    # The halves are made by both tests, and each half looks for people who share their items; the others are light, as
-    # are the answers one by one, that residuals and unexpected answers both ask for.
+    # The halves are made by both tests, and each half looks for people who share their items.
     of_halves = {"sampled_sets", "set_keys", "item_counts"}
-    light = {
-        "answers",
-        "of_people",
-        "rows_of",
-        "exact_cells",
-        *(f"operator.attrgetter({name!r})" for name in ("n_persons", "items", "options")),
-    }
     assert again.keys() <= twice | of_halves | light
 
 

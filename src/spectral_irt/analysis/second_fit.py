@@ -198,7 +198,7 @@ class AnalysisWithMoves:
         >>> import spectral_irt as si
         >>> answers = si.datasets.load_quiz()
         >>> study = si.SpectralRasch().fit(answers).analyse(answers)
-        >>> halves = study.hold_out(0.5, seed=1)
+        >>> halves = study.hold_out(0.5, seed=0)
         >>> moves = halves.for_choice.dif_resolve("region").moves
         >>> [move.words for move in moves]
         ['tides split by region']
