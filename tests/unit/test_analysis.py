@@ -83,8 +83,16 @@ def test_every_kernel_runs_once(counted):
     # the reliability each begin with a population; patterns of answers are looked for by those who look at pairs, too.
     # Who answered a whole form is counted for tables of scores and for the reliability within forms.
     patterns = {"row_keys", "_rows_of_some"}
-    twice = {"ability_and_level", "_sums_with_score", "expected_counts", "_passed_last", "Block.take", "_within", *patterns}
-    # The others are light, as are the answers one by one, that residuals, unexpected answers and the scalogram ask for.
+    twice = {
+        "ability_and_level",
+        "_sums_with_score",
+        "expected_counts",
+        "_passed_last",
+        "Block.take",
+        "_within",
+        *patterns,
+    }
+    # The others are light, as are the answers one by one, for residuals, unexpected answers and the scalogram.
     light = {
         *("answers", "of_people", "rows_of", "exact_cells"),
         *(f"operator.attrgetter({name!r})" for name in ("n_persons", "items", "options")),
