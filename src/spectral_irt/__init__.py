@@ -31,6 +31,7 @@ _NAMES = {
     "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
+    "pairs": "Pairs",
     "persons": "",
     "data": "Finding Responses",
     "data.packed_file": "open_responses",
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
+    from spectral_irt.pairs import Pairs as Pairs
     from spectral_irt.reading import read as read
     from spectral_irt.sql import fit_in_database as fit_in_database
 else:

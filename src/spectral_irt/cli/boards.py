@@ -1,4 +1,5 @@
-"""Models on the terminal and in files: the work of `leaderboard` and `shortlist`, and of `score` with a short list."""
+"""Models and contestants on the terminal and in files: the work of `leaderboard`, `pairs` and `shortlist`, and of
+`score` with a short list."""
 
 from __future__ import annotations
 
@@ -18,17 +19,22 @@ from spectral_irt.files import all_or_nothing, local_path, naming
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.findings import headline_text
 from spectral_irt.leaderboard.output import write_board
+from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.leaderboard.source import read_source
+from spectral_irt.pairs import Pairs
+from spectral_irt.pairs import page as pairs_page
+from spectral_irt.pairs.page import write_pairs
 from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.tables import write_csv, write_json
 from spectral_irt.terminal import console, plain_table, say, show_findings
-from spectral_irt.text import span
+from spectral_irt.text import printable, span
 
 if TYPE_CHECKING:
     from spectral_irt.tables import Columns
 
 SHOWN = 40  # models on a terminal
+ASKED = 3  # pairs to ask about next that are named there
 
 
 def rank_models(
@@ -77,12 +83,60 @@ def _show_board(board: Leaderboard, written: list[Path]) -> None:
     say_written(written)
 
 
-def _show_models(columns: Columns, cells: dict[str, list[Any]]) -> None:
+def rank_contestants(files: Sequence[str], mode: Mode, output: Path | None, report: Path | None, **how: Any) -> None:
+    """The board of these votes; `how` are options of `Pairs.read`."""
+    with Progress() as progress:
+        board = Pairs.read(files, progress=progress.reading, **how)
+        board.tell = progress.say
+        written = write_pairs(board, output, report, inputs=[file for file in files if local_path(file) is not None])
+        findings = list(board.findings)  # before the progress line goes
+    mode.end(
+        lambda: _show_contestants(board, written),
+        lambda: {**pairs_page.record(board), "outputs": [path.name for path in written]},
+        findings,
+    )
+
+
+def _show_contestants(board: Pairs, written: list[Path]) -> None:
+    out = console()
+    table = board.contestant_columns()
+    digits = 0 if board.scale.name == ELO else 2
+    say(out, Text(pairs_page.headline(board)))
+    say(out)
+    ranks = zip(table["rank_low"].tolist(), table["rank_high"].tolist(), strict=True)
+    cells = {
+        "rank": [rank or "-" for rank in table["rank"].tolist()],
+        "ability": [f"{x:z.{digits}f}" for x in table["ability"].tolist()],
+        "se": ["-" if x == float("inf") else f"{x:.{digits}f}" for x in table["se"].tolist()],
+        "ranks": [span(low, high) for low, high in ranks],
+        "tier": table["tier"].tolist(),
+        "votes": [f"{x:,}" for x in table["n"].tolist()],
+        "wins": [f"{x:,}" for x in table["wins"].tolist()],
+    }
+    if board.votes.has_ties:
+        cells["ties"] = [f"{x:,}" for x in table["ties"].tolist()]
+    _show_models(table, cells, "contestant")
+    say(out)
+    for line in pairs_page.effect_words(board):
+        say(out, Text(line))
+    tiers = "No contestant of a tier is significantly worse than its best."
+    say(out, Text(f"Rank intervals hold for all contestants at once (95%). {tiers}"))
+    ask = pairs_page.ask_next(board)[:ASKED]
+    if ask:
+        named = "; ".join(f"{printable(a)} and {printable(b)}" for a, b in ask)
+        say(out, Text(f"Ask next about {named}."))
+    if board.findings:
+        say(out)
+        show_findings(out, list(board.findings))
+    say_written(written)
+
+
+def _show_models(columns: Columns, cells: dict[str, list[Any]], noun: str = "model") -> None:
     """A table of the first models."""
     out = console()
-    names = columns["model"].tolist()
+    names = columns[noun].tolist()
     texts = [["-" if "nan" in str(cell) else str(cell) for cell in column[:SHOWN]] for column in cells.values()]
-    say(out, plain_table(["model", *cells], [names[:SHOWN], *texts], out.width, whole=out.whole))
+    say(out, plain_table([noun, *cells], [names[:SHOWN], *texts], out.width, whole=out.whole))
     if len(names) > SHOWN:
         say(out, Text(f"... and {len(names) - SHOWN:,} more."))
 

@@ -1,4 +1,5 @@
-"""`spectral-irt leaderboard` and `shortlist`: models ranked from logs, and a few prompts that stand for all.
+"""`spectral-irt leaderboard`, `pairs` and `shortlist`: models ranked from logs, contestants from votes, and a few
+prompts that stand for all.
 
 Help reads this file, which declares the commands; what they need to do the work is loaded when they do it."""
 
@@ -12,6 +13,7 @@ import typer
 
 from spectral_irt.cli.options import output_at, own
 from spectral_irt.cli.terminal import Mode
+from spectral_irt.errors import OptionError
 
 SHORTLIST = "shortlist.json"
 
@@ -24,6 +26,32 @@ Files = Annotated[
         "table with the columns model, item and response.",
     ),
 ]
+
+
+def _anchor(text: str | None) -> dict[str, float] | None:
+    """NAME=NUMBER as a mapping."""
+    if text is None:
+        return None
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not equals or not name or number != number:
+        raise OptionError(f"`anchor` is NAME=NUMBER, as in --anchor gpt-4=1000, not {text!r}.")
+    return {name: number}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The scale of abilities."""
+
+    scale: Literal["logit", "elo"] = own(
+        "", "Scale of abilities: logits with mean 0 (default), or Elo points with mean 1000.", default="logit"
+    )
+    anchor: dict[str, float] | None = own(
+        "NAME=NUMBER", "Value of one model or contestant on that scale, instead of the mean.", parse=_anchor
+    )
 
 
 @dataclass(frozen=True)
@@ -78,6 +106,66 @@ def leaderboard(
     columns = {"person": person, "item": item, "response": response}
     columns = {name: value for name, value in columns.items() if value is not None}
     rank_models(files, logs, mode, output, report, clustered_by=clustered_by, seed=seed, **columns)
+
+
+def pairs(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE", show_default=False, help="Tables with a row for each vote about two contestants."
+        ),
+    ],
+    shown: Shown,
+    mode: Mode,
+    output: Path | None = output_at("DIR|FILE.html", "Write tables, pairs.json and ranks.svg; or the page."),
+    report: Path | None = own("FILE.html", "Write one HTML page."),
+    contestants: str | None = own(
+        "A,B", "Columns with the two contestants (default: model_a,model_b or the like, recognized)."
+    ),
+    winner: str | None = own(
+        "COLUMN", "Column with the winner: a name, first or second, model_a or model_b, 1 or 2, tie, draw, both_bad."
+    ),
+    position: bool = own("", "Estimate the advantage of standing first.", default=False),
+    covariate: list[str] = own(
+        "COLUMN", "Numbers: by how much the first has more of something, such as length; may be repeated.", default=[]
+    ),
+    judge: str | None = own("COLUMN", "Column with the judge of each vote (recognized if it is called judge)."),
+    clustered_by: str | None = own(
+        "COLUMN", "Standard errors allow for dependence among votes of one voter or prompt."
+    ),
+    count: str | None = own("COLUMN", "Column with the number of votes that a row stands for."),
+    seed: int = own("NUMBER", "Random seed of the rank intervals (default 0).", min=0, default=0),
+) -> None:
+    """Rank contestants from votes about two at a time: Bradley-Terry with ties, position and covariates.
+
+    Abilities with standard errors, simultaneous rank intervals and tiers; how judges agree, votes that go round, and
+    which pairs to ask about next.
+
+    \b
+    Examples
+      spectral-irt pairs votes.csv -o arena
+      spectral-irt pairs votes.csv --position --covariate length_diff --clustered-by voter
+      spectral-irt pairs games.csv --contestants white,black --winner result --scale elo
+      spectral-irt pairs totals.csv --count n --anchor gpt-4=1000 --scale elo
+    """
+    from spectral_irt.cli.boards import rank_contestants
+
+    rank_contestants(
+        files,
+        mode,
+        output,
+        report,
+        contestants=contestants,
+        winner=winner,
+        position=position,
+        covariates=covariate,
+        judge=judge,
+        clustered_by=clustered_by,
+        count=count,
+        scale=shown.scale,
+        anchor=shown.anchor,
+        seed=seed,
+    )
 
 
 def shortlist(

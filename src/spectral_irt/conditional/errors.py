@@ -144,13 +144,19 @@ def steadied(information: Floats, squares: Floats, people: Floats, group: Ints) 
 
 
 def parameter_covariance(
-    optimum: PenalizedPoint, robust: bool = True, information: Floats | None = None, factor: Floats | None = None
+    optimum: PenalizedPoint,
+    robust: bool = True,
+    information: Floats | None = None,
+    factor: Floats | None = None,
+    meat: Floats | None = None,
 ) -> Floats:
-    """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information."""
+    """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information. `meat`
+    is the sum of squared scores of clusters, where people do not come one by one."""
     inverse = optimum.dense_inverse(information)
     if not robust:
         return (inverse + inverse.T) / 2
-    meat = optimum.point.score_gram(design=optimum.design)
+    if meat is None:
+        meat = optimum.point.score_gram(design=optimum.design)
     if factor is not None:
         meat = factor[:, None] * meat * factor
     if optimum.ridge:

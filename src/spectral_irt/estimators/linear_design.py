@@ -37,10 +37,10 @@ SAME_VALUE = 1e-13  # of the largest value of a property: what differs by less a
 
 
 class Factor(NamedTuple):
-    """What a term, or one side of an interaction, is about: the items, a facet, or a property of items by its name.
-    A facet or a property may be called as it likes, `items` or `a:b` too: its kind says what it is."""
+    """What a term, or one side of an interaction, is about: the items, a facet, a facet whose levels are numbers, or a
+    property of items by its name. Each may be called as it likes, `items` or `a:b` too: its kind says what it is."""
 
-    kind: Literal["items", "facet", "property"]
+    kind: Literal["items", "facet", "number", "property"]
     name: str
 
 
@@ -84,6 +84,9 @@ class LinearDesign:
         without `items` is the linear logistic test model: properties alone say how hard an item is.
     anchors : mapping from term to mapping from level to value, optional
         Known severities of a facet, or difficulties of items with one threshold.
+    numbers : names of facets, optional
+        Facets whose levels are numbers that one effect multiplies, instead of an effect for each level: what is known
+        of a combination of item and rater, such as that both are of one family.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class LinearDesign:
     formula: str | None = None
     properties: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
     anchors: Mapping[str, Mapping[Any, float]] = field(default_factory=dict)
+    numbers: Sequence[str] = ()
 
     @property
     def terms(self) -> list[str]:
@@ -112,8 +116,11 @@ class LinearDesign:
     def factors(self, facets: Sequence[str]) -> list[tuple[Factor, ...]]:
         """What each term of the formula is about; without a formula, the items and every facet."""
         if not self.terms:
-            return [(Factor("items", ITEMS),), *((Factor("facet", name),) for name in facets)]
+            return [(Factor("items", ITEMS),), *((self._of_facet(name),) for name in facets)]
         return [self._factors_of(term, facets) for term in self.terms]
+
+    def _of_facet(self, name: str) -> Factor:
+        return Factor("number" if name in self.numbers else "facet", name)
 
     def _factors_of(self, term: str, facets: Sequence[str]) -> tuple[Factor, ...]:
         known = [ITEMS, *facets, *self.properties]
@@ -129,7 +136,7 @@ class LinearDesign:
             if name in (ITEMS, "item"):
                 factors.append(Factor("items", ITEMS))
             elif name in facets:
-                factors.append(Factor("facet", name))
+                factors.append(self._of_facet(name))
             elif name in self.properties:
                 factors.append(Factor("property", name))
             else:
@@ -252,6 +259,10 @@ class DesignMatrix:
         if factor.kind == "facet":
             labels, code = facets.column(factor.name)
             return FactorLevels(labels, code)
+        one_level = np.array([factor.name], dtype=object)
+        if factor.kind == "number":
+            labels, code = facets.column(factor.name)
+            return FactorLevels(one_level, np.zeros_like(code), labels.astype(np.float64)[code])
         values = self._values_of(factor.name)
         numbers = property_numbers(values)
         if numbers is None:
@@ -263,7 +274,6 @@ class DesignMatrix:
                 f"the property {factor.name!r} of item {listed([facets.items[k]])} is {values[k]}, which is no number "
                 "that an effect can multiply. Correct it, or leave out the item."
             )
-        one_level = np.array([factor.name], dtype=object)
         return FactorLevels(one_level, np.zeros(len(facets.item), dtype=np.int64), numbers[facets.item])
 
     def _values_of(self, name: str) -> list[Any]:

@@ -19,7 +19,7 @@ from spectral_irt.chain.prior import AMPLE_INFORMATION, Regularization, TermPrio
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.bias import bias_factors
 from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
-from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
+from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at, residuals
 from spectral_irt.conditional.likelihood import Likelihood, passed_counts
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import CLOSE, LINEAR_DESIGN, MAX_EVALUATIONS, NEWTON, Newton
@@ -41,7 +41,7 @@ from spectral_irt.estimators.linear_design import (
     design_of_properties,
     property_numbers,
 )
-from spectral_irt.numerics import csr, variances
+from spectral_irt.numerics import csr, gram, variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import first_of, listed, p_value, plural
 
@@ -64,12 +64,15 @@ def design_fit(
     se: str = "auto",
     seed: int = 0,
     unbiased: bool = False,
+    exact_up_to: int = EXACT_ANSWERS,
+    clusters: Ints | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
     tell: Tell = lambda text: None,
 ) -> DesignResult:
     """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
 
-    `unbiased`: their bias of first order is taken off (`bias_factors`).
+    `unbiased`: their bias of first order is taken off (`bias_factors`). `clusters` has the cluster of each person, from
+    0 without gaps: errors then allow for people of a cluster who respond alike.
     """
     a = design.matrix
     part, _ = linked_items(responses, mixed=True)
@@ -78,7 +81,7 @@ def design_fit(
     categories = _categories_beside(responses, design)
     start = np.where(design.fixed, design.value, parameters(a, categories.log_odds[design.place]))
     likelihood: Likelihood
-    if responses.n_responses <= EXACT_ANSWERS:
+    if responses.n_responses <= exact_up_to:
         likelihood = ExactLikelihood(responses, weights=weights)
     else:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
@@ -90,7 +93,9 @@ def design_fit(
     if se != "none":
         tell("standard errors")
     eta = normalize(optimum.eta)
-    errors = _parameter_errors(responses, design, likelihood, optimum, normalize, se=se, seed=seed)
+    errors = _parameter_errors(
+        responses, design, likelihood, optimum, normalize, se=se, seed=seed, clusters=clusters, weights=weights
+    )
     factor_of_term = np.ones(len(design.terms))
     if unbiased:  # last, for the memory of the point is used again
         # What squared scores are to the information: more than 1 with weights.
@@ -147,6 +152,8 @@ def _parameter_errors(
     *,
     se: str,
     seed: int,
+    clusters: Ints | None = None,
+    weights: Floats | None = None,
 ) -> ParameterErrors:
     """By the dense sandwich or the information; by random right-hand sides where there are many parameters.
 
@@ -156,12 +163,21 @@ def _parameter_errors(
     if se == "none":
         return ParameterErrors(se, np.full(len(optimum.eta), np.nan))
     if len(optimum.eta) > DENSE_PARAMETERS:
+        if clusters is not None:
+            raise OptionError(
+                f"errors that allow for clusters are for designs of up to {DENSE_PARAMETERS:,} parameters, and this "
+                f"one has {len(optimum.eta):,}. Leave out the clusters."
+            )
         scores = _steadied(responses, design, optimum)
         variance = parameter_variance(optimum, normalize, scores.squares, scores.factor, seed)
         return ParameterErrors("multiplier", variance)
     method = "information" if se == "information" else "dense"
     information = information_at(likelihood, optimum.point.beta, design.matrix).matrix
     factor = None
+    if clusters is not None:
+        meat = _cluster_gram(responses, design, optimum.point.beta, clusters, weights)
+        covariance = normalize(normalize(parameter_covariance(optimum, True, information, meat=meat)).T)
+        return ParameterErrors(f"sandwich, {int(clusters.max()) + 1:,} clusters", np.diag(covariance), covariance)
     if se not in ("dense", "information"):
         factor = _steadied(responses, design, optimum).factor
     covariance = parameter_covariance(optimum, method == "dense", information, factor)
@@ -173,6 +189,31 @@ def _parameter_errors(
         scale = np.sqrt(np.maximum(ratio, 1))
         covariance = scale[:, None] * covariance * scale
     return ParameterErrors(method, np.diag(covariance), covariance)
+
+
+def _cluster_gram(
+    responses: Responses, design: DesignMatrix, beta: Floats, clusters: Ints, weights: Floats | None
+) -> Floats:
+    """f G' G, with G the scores of the parameters summed within each of C clusters and f = C / (C - 1)."""
+    n_clusters = int(clusters.max()) + 1
+    if n_clusters < 2:
+        raise DesignError(f"{responses.source}: errors that allow for clusters need two of them, and there is one.")
+    if weights is None:
+        weights = np.ones(responses.n_persons)
+    sums = sparse.csr_array((n_clusters, design.matrix.shape[1]))
+    blocks = responses.entries.map(_scores_of_parameters, responses.thresholds, beta, design.matrix)
+    start = 0
+    for scores in blocks:
+        persons = slice(start, start + scores.shape[0])
+        start = persons.stop
+        place = (clusters[persons], np.arange(scores.shape[0]))
+        sums = sums + sparse.csr_array((weights[persons], place), shape=(n_clusters, scores.shape[0])) @ scores
+    return n_clusters / (n_clusters - 1) * gram(sums)
+
+
+def _scores_of_parameters(block: Block, layout: Thresholds, beta: Floats, design: sparse.csr_array) -> sparse.csr_array:
+    """Persons x parameters."""
+    return sparse.csr_array(residuals(block, layout, beta) @ design)
 
 
 def fit_of_design(
@@ -494,7 +535,7 @@ def _noun(term: Term) -> str:
     if not term.factors:
         return "offsets of thresholds"
     kind = term.factors[0].kind
-    if term.interaction or kind == "property":
+    if term.interaction or kind in ("property", "number"):
         return f"effects of {term.name}"
     if kind == "facet":
         return f"{term.name} severities"

@@ -21,7 +21,7 @@ from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
 from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
-from spectral_irt.leaderboard import pairs
+from spectral_irt.leaderboard import contrasts
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
@@ -142,8 +142,10 @@ class Leaderboard:
 
     @cached_property
     def _alike(self) -> AlikeModels:
-        answered, right = self.answers.gather(pairs.answer_marks, self.answers.n_items)
-        return AlikeModels(score=pairs.numbered(answered, self.answers.scores), answers=pairs.numbered(answered, right))
+        answered, right = self.answers.gather(contrasts.answer_marks, self.answers.n_items)
+        return AlikeModels(
+            score=contrasts.numbered(answered, self.answers.scores), answers=contrasts.numbered(answered, right)
+        )
 
     @cached_property
     def copies(self) -> list[list[int]]:
@@ -162,7 +164,7 @@ class Leaderboard:
             )
         dense = self.answers.n_persons <= KEEP_COVARIANCE
         estimator = _fit(self.by_prompt, "dense" if dense else "auto")
-        calibration = pairs.made_equal(estimator.calibration_, self._alike.score, self._alike.answers)
+        calibration = contrasts.made_equal(estimator.calibration_, self._alike.score, self._alike.answers)
         clusters = self._clusters
         name = f"clusters ({self.cluster_word})"
         if clusters is None and self.source.repeated:
@@ -199,7 +201,7 @@ class Leaderboard:
         return np.argsort(-np.where(np.isfinite(self.ability), self.ability, -np.inf), kind="stable")
 
     @cached_property
-    def contrasts_found(self) -> pairs.Contrasts:
+    def contrasts_found(self) -> contrasts.Contrasts:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
         self.tell("pairs of models")
         m = len(self.ability)
@@ -216,12 +218,12 @@ class Leaderboard:
                 df=self.calibration.provenance.se_df,
                 rng=generator(1, self.seed),
             )
-        return pairs.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
+        return contrasts.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
 
     @cached_property
     def tier(self) -> Ints:
         """Of each model: no model of a tier is significantly worse than its first."""
-        return pairs.tiers(self.order, self.contrasts_found.sure)
+        return contrasts.tiers(self.order, self.contrasts_found.sure)
 
     @cached_property
     def easiness(self) -> Floats:
@@ -260,7 +262,7 @@ class Leaderboard:
     def contrast_columns(self) -> Columns:
         """Pairs of models, the better first; see docs/reference/files.md."""
         prompt = self.source.prompt
-        return pairs.contrast_columns(self.contrasts_found, self.order, self.answers, prompt, self.ability)
+        return contrasts.contrast_columns(self.contrasts_found, self.order, self.answers, prompt, self.ability)
 
     @cached_property
     def prompt_columns(self) -> Columns:

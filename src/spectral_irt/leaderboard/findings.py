@@ -14,7 +14,7 @@ import numpy as np
 
 from spectral_irt.data import Finding
 from spectral_irt.errors import for_shell
-from spectral_irt.leaderboard.pairs import LEVEL
+from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.text import count, listed, number, percent, printable, span
 
 if TYPE_CHECKING:

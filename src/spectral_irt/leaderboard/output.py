@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -91,25 +91,57 @@ def write_board(
 ) -> list[Path]:
     """All files of a leaderboard in a folder, and its page: everything or nothing. A folder that is called .html is the
     page."""
+
+    def contents() -> Contents:
+        about = record(board)
+        texts = {TEXT: markdown(board)}
+        return Contents(tables_of(board), RECORD, about, texts, cast("Figure", board.plot.plot().figure))
+
+    return write_results(contents, lambda: page(board), folder, report, inputs=inputs)
+
+
+class Contents(NamedTuple):
+    """What is written to a folder: tables, a record under its name, texts, and the plot of ranks."""
+
+    tables: Mapping[str, Columns]
+    record_name: str
+    record: Mapping[str, Any]
+    texts: Mapping[str, str]
+    figure: Figure
+
+
+def write_results(
+    contents: Callable[[], Contents],
+    html: Callable[[], str],
+    folder: Path | None,
+    report: Path | None,
+    *,
+    inputs: Iterable[str | Path] = (),
+) -> list[Path]:
+    """A folder of results and a page, each where it was asked for: everything or nothing. A folder that is called .html
+    is the page."""
     if folder is not None and folder.suffix.lower() in ENDINGS:
         if report is not None:
             raise OptionError(f"{str(folder)!r} and {str(report)!r} are both pages; leave out one of them.")
         report = folder
         folder = None
+    if report is not None:
+        check_place(report)
     writers: dict[Path, Callable[[Path], object]] = {}
     stale: list[Path] = []
     if folder is not None:
-        tables = tables_of(board)
-        writers = {folder / f"{name}.csv": partial(write_csv, columns=columns) for name, columns in tables.items()}
-        names = [*(path.name for path in writers), RECORD, TEXT, PICTURE]
-        writers[folder / RECORD] = lambda draft: write_json(draft, {**record(board), "outputs": names})
-        writers[folder / TEXT] = lambda draft: _write_text(draft, markdown(board))
-        figure = cast("Figure", board.plot.plot().figure)
-        writers[folder / PICTURE] = lambda draft: write_figure(figure, draft, folder / PICTURE)
-        stale = _stale(folder, list(writers))
+        files = contents()
+        writers = {
+            folder / f"{name}.csv": partial(write_csv, columns=columns) for name, columns in files.tables.items()
+        }
+        names = [*(path.name for path in writers), files.record_name, *files.texts, PICTURE]
+        writers[folder / files.record_name] = partial(write_json, record={**files.record, "outputs": names})
+        for name, text in files.texts.items():
+            writers[folder / name] = partial(_write_text, text=text)
+        writers[folder / PICTURE] = lambda draft: write_figure(files.figure, draft, folder / PICTURE)
+        stale = _stale(folder, files.record_name, list(writers))
     if report is not None:
-        check_place(report)
-        writers[report] = lambda draft: _write_text(draft, page(board))
+        writers[report] = lambda draft: _write_text(draft, html())
     return write_each(writers, inputs=inputs, stale=stale)
 
 
@@ -117,15 +149,16 @@ def _write_text(draft: Path, text: str) -> None:
     draft.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _stale(folder: Path, targets: list[Path]) -> list[Path]:
-    """Files of an earlier leaderboard that the new one has not; an error where somebody else's file is in the way."""
+def _stale(folder: Path, record_name: str, targets: list[Path]) -> list[Path]:
+    """Files of earlier results of this kind that the new ones have not; an error where somebody else's file is in the
+    way."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{str(folder)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours = written_with(folder / RECORD)
+    ours = written_with(folder / record_name)
     foreign = [path.name for path in targets if path.exists() and path.name not in ours]
     if foreign:
         raise OutputError(
-            f"{str(folder)!r} holds {listed(foreign)}, which no leaderboard wrote there with {RECORD}; choose another "
+            f"{str(folder)!r} holds {listed(foreign)}, which were not written there with {record_name}; choose another "
             "directory, or move it away. Nothing was written."
         )
     return [folder / name for name in sorted(ours) if (folder / name).is_file() and folder / name not in targets]

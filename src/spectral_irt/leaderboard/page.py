@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from spectral_irt import __version__
 from spectral_irt.analysis.folder import finding_record
 from spectral_irt.leaderboard.findings import headline_text, how_to_read
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
+from spectral_irt.leaderboard.scale import ELO, BoardScale
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.items import rank_rows
 from spectral_irt.plots.style import GRAY, INK, dress, note, rows_height, whole_ticks
@@ -58,7 +59,7 @@ def sections(board: Leaderboard) -> list[Section]:
     found = [_models(board), _ranks(board), _findings(board), _pairs(board)]
     subjects = board.subject_columns
     if subjects is not None:
-        table = _table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
+        table = page_table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
         found.append(Section(table, (), f"By {board.subject_word}", "subjects"))
     return [*found, _prompts(board)]
 
@@ -94,7 +95,7 @@ def _pairs(board: Leaderboard) -> Section:
         f"beside it. They disagree in {sum(board.contrasts_found.disagreements()):,} pairs. The last column says how "
         "many more prompts of this kind would show a difference of this size with a chance of 80%."
     )
-    table = _table("contrasts", "Pairs of models, the better first", CONTRASTS, board.contrast_columns(), PAIRS)
+    table = page_table("contrasts", "Pairs of models, the better first", CONTRASTS, board.contrast_columns(), PAIRS)
     return Section((Text(said), *table), (), "Pairs of models", "pairs")
 
 
@@ -105,11 +106,19 @@ def _prompts(board: Leaderboard) -> Section:
     order = np.lexsort((slope, columns["flag"] != "better models fail"))
     values = {name: column[order] for name, column in columns.items()}
     caption = "Prompts, the most suspicious first"
-    table = _table("prompts", caption, OF_PROMPTS, values, PROMPTS, ("flag",))
+    table = page_table("prompts", caption, OF_PROMPTS, values, PROMPTS, ("flag",))
     return Section((Text(board.slopes.sentence), *table), (), "Prompts", "prompts")
 
 
-def _table(
+def scaled_columns(columns: list[Column], scale: BoardScale) -> tuple[Column, ...]:
+    """The columns with as many digits of abilities as the scale needs."""
+    if scale.name != ELO:
+        return tuple(columns)
+    of_scale = ("ability", "se", "ci_low", "ci_high")
+    return tuple(replace(column, digits=0) if column.name in of_scale else column for column in columns)
+
+
+def page_table(
     name: str, caption: str, columns: list[Column], values: Columns, most: int, filters: tuple[str, ...] = ()
 ) -> tuple[Any, ...]:
     """A table of the first rows, and a word where there are more."""
@@ -124,9 +133,12 @@ def _table(
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RankPlot(Display):
-    """The first models of a leaderboard, each with the interval of its rank."""
+    """The first models of a leaderboard, each with the interval of its rank; or contestants, by their `noun`. Beside
+    each stands its `beside` in percent."""
 
     table: Columns
+    noun: str = "model"
+    beside: str = "accuracy"
 
     @classmethod
     def of(cls, board: Leaderboard) -> RankPlot:
@@ -136,19 +148,19 @@ class RankPlot(Display):
         return self.table
 
     def size(self) -> tuple[float, float]:
-        return 7.2, rows_height(min(MODELS_DRAWN, len(self.table["model"])))
+        return 7.2, rows_height(min(MODELS_DRAWN, len(self.table[self.noun])))
 
     def draw(self, ax: Axes) -> None:
-        m = len(self.table["model"])
+        m = len(self.table[self.noun])
         rows = min(m, MODELS_DRAWN)
         one = {name: values[:rows] for name, values in self.table.items()}
-        which = f"The first {rows} of {m:,} models" if rows < m else f"{m:,} models"
+        which = f"The first {rows} of {m:,} {self.noun}s" if rows < m else f"{m:,} {self.noun}s"
         dress(ax, f"{which}: ranks that hold for all at once, 95%", "rank, 1 = best", "", grid="x")
-        accuracies = [percent(accuracy) for accuracy in one["accuracy"].tolist()]
-        rank_rows(ax, one["model"].tolist(), one["rank_low"], one["rank_high"], accuracies)
+        shares = [percent(share) for share in one[self.beside].tolist()]
+        rank_rows(ax, one[self.noun].tolist(), one["rank_low"], one["rank_high"], shares)
         ax.plot(one["rank"], np.arange(rows), "o", color=INK, markersize=3.2)
         for k in np.flatnonzero(np.diff(one["tier"])).tolist():
             ax.axhline(k + 0.5, color=GRAY, linewidth=0.8, linestyle=(0, (3, 3)))
         ax.set_xlim(0.3, float(np.max(one["rank_high"])) + 0.7)
         whole_ticks(ax, "x")
-        note(ax, "dashed: tiers; at the right: accuracy")
+        note(ax, f"dashed: tiers; at the right: {self.beside}")

@@ -24,7 +24,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.leaderboard.pairs import dense_block
+from spectral_irt.leaderboard.contrasts import dense_block
 from spectral_irt.leaderboard.source import Source
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import generator

@@ -18,7 +18,7 @@ from spectral_irt.errors import BankError, DesignError, DuplicateResponseError, 
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
 from spectral_irt.inference.results import mcnemar
-from spectral_irt.leaderboard.pairs import differing, prompts_needed, shared_prompts
+from spectral_irt.leaderboard.contrasts import differing, prompts_needed, shared_prompts
 from spectral_irt.leaderboard.shortlist import Predictor, ShortList, conformal, spread_out
 from spectral_irt.leaderboard.source import Source
 
