@@ -28,7 +28,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
-from spectral_irt.numerics import fixed
+from spectral_irt.numerics import fixed, safe_divide
 from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import listed
 
@@ -388,7 +388,7 @@ class Calibration:
 
     def item_columns(self) -> Columns:
         difficulty, se = self.difficulty, self.se
-        mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
+        mean = safe_divide(self.score, self.n, otherwise=np.nan)
         several = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}
         columns = {
             "item": self.labels,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.numerics import positive_inverse
+from spectral_irt.numerics import positive_inverse, safe_divide
 
 CENTERED = 1e-6  # logits: a mean below this is one that was set to zero
 MOST_IN_A_MATRIX = 2_000  # thresholds: 32 MB
@@ -271,7 +271,7 @@ def blocks_of_errors(layout: Thresholds, se: Floats, location_se: Floats) -> Flo
     sum_of_squares = (se_table**2).sum(axis=1)
     sum_of_products = se_table.sum(axis=1) ** 2 - sum_of_squares
     total = (k * np.where(np.isfinite(location_se), location_se, 0.0)) ** 2
-    r = np.divide(total - sum_of_squares, sum_of_products, out=np.zeros(len(k)), where=sum_of_products > 0)
+    r = safe_divide(total - sum_of_squares, sum_of_products)
     r = np.clip(r, -LARGEST_CORRELATION / np.maximum(k - 1, 1), LARGEST_CORRELATION)[:, None, None]
     off_diagonal = r * se_table[:, :, None] * se_table[:, None, :]
     return off_diagonal + ((1 - r[:, 0]) * se_table**2)[:, :, None] * np.eye(layout.widest)

@@ -101,6 +101,18 @@ def fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def safe_divide(
+    numerator: NDArray[Any] | float, denominator: NDArray[Any], *, otherwise: float = 0.0, where_above: float = 0.0
+) -> Floats:
+    """The quotient where the denominator is above this, and `otherwise` elsewhere.
+
+    >>> safe_divide(np.array([1.0, 2.0]), np.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    quotient = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), otherwise)
+    return np.divide(numerator, denominator, out=quotient, where=denominator > where_above)
+
+
 def scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
     """A well-mixed 64-bit number for every item code (splitmix64)."""
     x = codes.astype(np.uint64) + np.uint64(salt << 40)
@@ -232,7 +244,7 @@ def conjugate_gradients(
     if callable(diagonal):
         condition = diagonal
     else:
-        inverse = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
+        inverse = safe_divide(1.0, diagonal)
         inverse = inverse if b.ndim == 1 else inverse[:, None]
 
         def condition(r: Floats) -> Floats:

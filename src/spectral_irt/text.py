@@ -168,6 +168,11 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
     return found
 
 
+def sentence_case(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def percent(share: float) -> str:
     return f"{100 * share:z.1f}%" if math.isfinite(share) else NONE
 
@@ -206,14 +211,23 @@ def plural(name: str) -> str:
     return name if name.endswith("s") else f"{name}s"
 
 
+def one_or_many(n: Any, one: str, many: str) -> str:
+    """The form that a verb, a pronoun or a noun has for so many things.
+
+    >>> one_or_many(1, "is", "are"), one_or_many(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if n == 1 else many
+
+
 def count(n: Any, one: str, many: str = "") -> str:
     """How many there are of something: "1 item", "1,200 people"."""
-    return f"{int(n):,} {one if n == 1 else many or plural(one)}"
+    return f"{int(n):,} {one_or_many(n, one, many or plural(one))}"
 
 
 def count_are(n: int, one: str) -> str:
     """`count` with its verb: "1 item is", "3 people are"."""
-    return f"{count(n, one)} {'is' if n == 1 else 'are'}"
+    return f"{count(n, one)} {one_or_many(n, 'is', 'are')}"
 
 
 def share(part: int, whole: int, noun: str) -> str:
@@ -263,8 +277,8 @@ class Words:
     def fill(self, label: str) -> str:
         """A label with these words in its fields {trait} and {traits}, {Trait} and {Traits} with a capital."""
         for name, word in (("trait", self.trait), ("traits", self.traits)):
-            capital = word[0].upper() + word[1:]
-            label = label.replace(f"{{{name}}}", word).replace(f"{{{name.capitalize()}}}", capital)
+            label = label.replace(f"{{{name}}}", word)
+            label = label.replace(f"{{{name.capitalize()}}}", sentence_case(word))
         return label
 
 

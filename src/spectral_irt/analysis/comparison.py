@@ -22,7 +22,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.nested import Calibrated, centered_on, difference_covariance
 from spectral_irt.tables import Columns, Table, as_html, make_table
-from spectral_irt.text import count, listed, number
+from spectral_irt.text import count, listed, number, within
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -291,7 +291,7 @@ NUMBERS = (
 def _lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
     lines = []
     for what, path, digits in NUMBERS:
-        values = [_within(record, path) for record in (before, after)]
+        values = [within(record, *path) for record in (before, after)]
         if any(value is not None for value in values):
             lines.append(Line(what, *(number(value, digits) for value in values)))
     if "findings" not in before or "findings" not in after:
@@ -302,13 +302,6 @@ def _lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
         ]
         lines.append(Line(f"findings: {severity}s", *(f"{each:,}" for each in counts)))
     return lines
-
-
-def _within(record: Mapping[str, Any], path: Sequence[str]) -> Any:
-    value: Any = record
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def _likelihood_lines(first: Analysis, second: Analysis) -> list[Line]:

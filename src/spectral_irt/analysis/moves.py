@@ -35,7 +35,7 @@ from spectral_irt.data.item_changes import (
 from spectral_irt.data.labels import Labels, by_label, column_of, positions, text_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.by_name import estimator_name
-from spectral_irt.text import and_list, count, did_you_mean, listed
+from spectral_irt.text import and_list, count, did_you_mean, listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -228,9 +228,10 @@ class Changes:
                 known = positions(persons, self.everybody) >= 0
             unknown = [label for label, is_known in zip(persons, known.tolist(), strict=True) if not is_known]
             if unknown:
+                are = one_or_many(len(unknown), "is", "are")
                 raise OptionError(
-                    f"`drop_persons` names {listed(unknown)}, who {'is' if len(unknown) == 1 else 'are'} not among the "
-                    f"persons; these are {listed(responses.persons)}."
+                    f"`drop_persons` names {listed(unknown)}, who {are} not among the persons; these are "
+                    f"{listed(responses.persons)}."
                 )
             stays = np.ones(responses.n_persons, dtype=bool)
             stays[place[place >= 0]] = False
@@ -479,8 +480,8 @@ def about_super_items(finding: Finding, moves: Iterable[Move]) -> Finding:
     joined = [item for item in finding.items if text_of(item) in names]
     if not joined:
         return finding
-    are = "is a super-item" if len(joined) == 1 else "are super-items"
-    its = "its" if len(joined) == 1 else "their"
+    are = one_or_many(len(joined), "is a super-item", "are super-items")
+    its = one_or_many(len(joined), "its", "their")
     why = f"{listed(joined)} {are}: parts that depend on each other put {its} thresholds out of order, as expected."
     if len(joined) == len(finding.items):
         return replace(finding, severity="note", remedy=f"{why} Leave {its} categories as they are.")

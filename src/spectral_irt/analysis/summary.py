@@ -252,7 +252,7 @@ def how(calibration: Calibration, method: str | None = None) -> str:
         text = f"{short} estimate" + (f", {weighting} weights" if weighting else "")
     anchored = int(calibration.anchored.sum())
     if anchored:
-        text += f", anchored to {anchored:,} item{'' if anchored == 1 else 's'}"
+        text += f", anchored to {count(anchored, 'item')}"
     left = f"last step {made.residual:.1g} SE" if newton else f"residual {made.residual:.0e}"
     sentences = [f"{text} ({count(made.iterations, 'pass', 'passes')} over the data, {left})."]
     if calibration.prior is not None:

@@ -25,6 +25,7 @@ from spectral_irt.data.booklets import booklets_of
 from spectral_irt.errors import BankError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.joint_errors import blocks_of_errors
+from spectral_irt.numerics import safe_divide
 from spectral_irt.persons.test_form import find_forms
 from spectral_irt.text import listed
 
@@ -212,9 +213,7 @@ def evidence_of(responses: Responses, calibration: Calibration, without_data: Ev
     # Each item was compared with the mean of the others that its people met: d = E^-1 N delta below that mean.
     location = calibration.difficulty[has_difficulty]
     item_information = own_information(point)
-    deviation = np.divide(
-        compared(point, location), item_information, out=np.zeros(len(location)), where=item_information > 0
-    )
+    deviation = safe_divide(compared(point, location), item_information)
     prior_mean = without_data.prior_mean.copy()
     prior_mean[entry] = (location - deviation)[responses.thresholds.item]
     prior_gradient = without_data.prior_gradient

@@ -41,6 +41,7 @@ from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.inference.results import adjusted, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
+from spectral_irt.numerics import safe_divide
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import count, listed
 
@@ -264,7 +265,7 @@ def _displacements(point: Point, shift: Floats) -> Displacements:
 
 def _step(lacking: Floats, variance: Floats) -> Floats:
     """Of Newton's method for each item; none without information."""
-    step = np.divide(lacking, variance, out=np.zeros(len(variance)), where=variance > NO_INFORMATION)
+    step = safe_divide(lacking, variance, where_above=NO_INFORMATION)
     return np.clip(step, -LONGEST_STEP, LONGEST_STEP)
 
 

@@ -33,7 +33,7 @@ from spectral_irt.conditional.newton import CERTAIN
 from spectral_irt.conditional.penalized import centered_within
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.numerics import centered_inverse, conjugate_gradients, fixed
+from spectral_irt.numerics import centered_inverse, conjugate_gradients, fixed, safe_divide
 
 MATRIX_SIZE = 2000  # thresholds up to which the whole matrix is kept: at most 16 MB on disk
 MATRIX_WORK = 4e8  # pairs of answers of the same person that may be looked at to form it: about 10 s on one core
@@ -129,7 +129,7 @@ def added_up(matrix: Floats, layout: Thresholds) -> Floats:
 
 def ratio_or_zero(above: Floats, below: Floats) -> Floats:
     """above / below; zero where there is nothing below."""
-    return np.divide(above, below, out=np.zeros(len(below)), where=below > NO_INFORMATION)
+    return safe_divide(above, below, where_above=NO_INFORMATION)
 
 
 def compared(point: Point, location: Floats) -> Floats:

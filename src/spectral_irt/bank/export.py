@@ -26,7 +26,7 @@ from spectral_irt.data.labels import readable
 from spectral_irt.errors import BankError, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.tables import Columns, guarded
-from spectral_irt.text import listed
+from spectral_irt.text import listed, one_or_many
 
 STYLES = ("csv", "tab", "fixed")
 WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
@@ -276,7 +276,7 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
         return _partial_credit_for_mirt(calibration, known, names)
     several = calibration.labels[calibration.layout.max_score > 1]
     if len(several):
-        verb = "has" if len(several) == 1 else "have"
+        verb = one_or_many(len(several), "has", "have")
         raise BankError(f"{program} knows right and wrong answers only; {listed(several)} {verb} several thresholds.")
     difficulty = calibration.difficulty[known].tolist()
     if program == "jscat":

@@ -37,9 +37,9 @@ from spectral_irt.errors import BankError, Severity, check_option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.robust_center import LIMIT, center_of_items, scatter
 from spectral_irt.joint_errors import JointErrors
-from spectral_irt.numerics import LARGE
+from spectral_irt.numerics import LARGE, safe_divide
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import count, listed, p_value
+from spectral_irt.text import count, listed, one_or_many, p_value, sentence_case
 
 Source = Bank | Calibration | RaschEstimator
 
@@ -116,7 +116,7 @@ class Link:
 
     @property
     def z(self) -> Floats:
-        return np.divide(self.difference, self.se, out=np.full(len(self.se), np.nan), where=self.se > 0)
+        return safe_divide(self.difference, self.se, otherwise=np.nan)
 
     @property
     def drift(self) -> NDArray[np.bool_]:
@@ -190,8 +190,8 @@ class Link:
         if not n:
             return ""
         which = self.common if n == self.n_items else f"{n:,} of {self.common}"
-        were = "was" if n == 1 else "were"
-        agree = "agrees" if n == 1 else "agree"
+        were = one_or_many(n, "was", "were")
+        agree = one_or_many(n, "agrees", "agree")
         return (
             f"{which} {were} anchored at the difficulty in the other calibration and {agree} by design: whether items "
             "have drifted is in the displacements of the fit with anchors (items.csv)"
@@ -288,7 +288,7 @@ class LinkedErrors(NamedTuple):
 
 
 def _drifted_in_words(drifted: dict[Any, float]) -> str:
-    verb = "has" if len(drifted) == 1 else "have"
+    verb = one_or_many(len(drifted), "has", "have")
     named = ", ".join(f"{listed([label])} {drifted[label]:+.2f}" for label in list(drifted)[:NAMED])
     if len(drifted) > NAMED:
         named += f" and {len(drifted) - NAMED:,} more"
@@ -470,7 +470,7 @@ def _too_few_in_common(
         items += f": {listed(common.items)}"
     others = ""
     if len(left_out):
-        verb = "has" if len(left_out) == 1 else "have"
+        verb = one_or_many(len(left_out), "has", "have")
         others = f"{listed(left_out)} {verb} other categories in one than in the other. "
     besides = "Besides, the" if len(left_out) else "The"
     return BankError(
@@ -505,4 +505,4 @@ def errors_in_words(basis: tuple[str, str]) -> str:
 
 
 def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:] + "."
+    return sentence_case(f"{words}.")

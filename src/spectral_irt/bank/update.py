@@ -38,7 +38,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import BankError, DesignError, check_option
 from spectral_irt.estimators.estimable import between_parts
-from spectral_irt.numerics import LARGE
+from spectral_irt.numerics import LARGE, safe_divide
 from spectral_irt.text import count, listed
 
 REPEATS = ("error", "skip")
@@ -593,7 +593,7 @@ class _Update:
         prior = posterior.prior
         gradient = posterior.kept.gradient
         information = posterior.information
-        moved = np.divide(gradient, information, out=np.zeros(len(gradient)), where=information > 1e-9)
+        moved = safe_divide(gradient, information, where_above=1e-9)
         plan = with_effect(
             plan,
             prior,

@@ -22,7 +22,7 @@ from scipy import sparse
 from spectral_irt.chain.operator import ItemChain, MatrixChain, Part
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.design import Mask
-from spectral_irt.numerics import centered_inverse, csr, gram
+from spectral_irt.numerics import centered_inverse, csr, gram, safe_divide
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def one_pass(balance: Balance) -> tuple[Floats, Floats]:
     """
     thresholds = balance.data.thresholds
     diagonal = balance.diagonal
-    scale = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
+    scale = safe_divide(1.0, diagonal)
     shift = -scale * thresholds.averaging()
     sums = PersonSums(*balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds))
     meat = balance.prior_meat(sums.squares)

@@ -38,7 +38,7 @@ from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
-from spectral_irt.numerics import csr, fill_scaled, gram, onto_items, row_sums, shared_ones
+from spectral_irt.numerics import csr, fill_scaled, gram, onto_items, row_sums, safe_divide, shared_ones
 
 SIGN_VECTORS = 16  # random signs from which mean squares are estimated: each is known to a quarter of itself
 SIGN_VECTORS_OF_LARGE_DATA = 4  # where a pass costs more and the mean squares are steadier
@@ -370,7 +370,7 @@ class Neighbors:
         m = responses.n_items
         self.n_items = m
         n_answered = rows.sum(_times_answered)
-        self.share: Floats = np.divide(1.0, n_answered, out=np.zeros(m), where=n_answered > 0)
+        self.share: Floats = safe_divide(1.0, n_answered)
         self.alone = n_answered == 0
         self.rows = rows.prepare(_with_inverse_sums, self.share)
         self.n_sign_vectors = SIGN_VECTORS

@@ -34,6 +34,8 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
+from spectral_irt.numerics import safe_divide
+from spectral_irt.text import count, one_or_many, share
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
@@ -140,15 +142,13 @@ class Regularization:
             return f"sd {self.sd:.2f} logits"
         words = f"sd of offsets {self.offset_sd:.2f} logits"
         if self.located:
-            items = "item" if self.located == 1 else "items"
-            words += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
+            words += f", of the locations of {count(self.located, 'item')} {self.sd:.2f}"
         return words
 
     @property
     def _acted_on_in_words(self) -> str:
         noun = "threshold" if self.offsets else "item"
-        plural = "" if self.of == 1 else "s"
-        return f"{self.items:,} of {self.of:,} {noun}{plural}"
+        return share(self.items, self.of, noun)
 
     @property
     def _effect_in_words(self) -> str:
@@ -156,7 +156,7 @@ class Regularization:
         movement = f"it moves {self.moved} most, by about {self.shift:.2f} logits"
         if not self.alone:
             return f"; {movement}" if self.moved else ""
-        have = "has" if self.alone == 1 else "have"
+        have = one_or_many(self.alone, "has", "have")
         words = f", of which {self.alone:,} {have} no finite estimate without it"
         if self.moved:
             words += f"; of the others {movement}"
@@ -336,7 +336,7 @@ class LocationPrior:
     def _per_other(self) -> Floats:
         """1 / (1 - W_ii); 0 for items without neighbors."""
         others = 1 - self.neighbors.self_weight
-        return np.divide(1.0, others, out=np.zeros(len(others)), where=others > 1e-9)
+        return safe_divide(1.0, others, where_above=1e-9)
 
     def diagonal(self, power: int = 1) -> Floats:
         """P_ii, about: alpha s_i, and what the deviations of others add: much, where many rare items met a popular one.

@@ -24,6 +24,7 @@ from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.design import Mask
+from spectral_irt.numerics import safe_divide
 
 STEPS = 40  # Newton steps for all fixed items at once
 LONGEST_STEP = 2.0  # logits
@@ -162,7 +163,7 @@ def _feedback(layout: Thresholds, fixed: Mask, matrices: Matrices, slope: Floats
     share = np.zeros(layout.n_items)
     noise = np.zeros(layout.n_items)
     comes_back = np.einsum("af,af->a", lever, bread)
-    share[fixed] = np.divide(comes_back, slope, out=np.zeros(len(slope)), where=slope > 0)
+    share[fixed] = safe_divide(comes_back, slope)
     noise[fixed] = np.einsum("af,af->a", lever, lever @ matrices.meat - 2 * meat)
     return Feedback(np.clip(share, 0, 1), noise)
 

@@ -22,7 +22,7 @@ from scipy import sparse
 from spectral_irt.conditional.information import block_diagonal, blocks_of, by_blocks, from_levels
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.numerics import centered_inverse, largest_eigenvectors
+from spectral_irt.numerics import centered_inverse, largest_eigenvectors, safe_divide
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 FEW_PROBES = 20  # of several thresholds, where the correction is small because ...
@@ -206,7 +206,7 @@ def missing_spread(optimum: PenalizedPoint, observed: Floats) -> Floats:
         information, vectors = np.linalg.eigh(optimum.point.own)
     expected = information * noise
     along = np.einsum("iku,ikl,ilu->iu", vectors, observed, vectors)
-    lacking = np.divide(expected - along, expected, out=np.zeros_like(along), where=expected > NO_INFORMATION)
+    lacking = safe_divide(expected - along, expected, where_above=NO_INFORMATION)
     counts_along = np.einsum("iku,ik->iu", vectors**2, counts)
     share = np.clip(lacking, 0.0, 1.0) * noise
     if not layout.binary:

@@ -21,7 +21,7 @@ from spectral_irt.data.block import Block, Floats, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import csr, onto_items, shared_ones
+from spectral_irt.numerics import csr, onto_items, safe_divide, shared_ones
 
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the responses
 MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
@@ -132,7 +132,7 @@ class Likelihood:
         if self.weights is None:
             return 1.0
         sums, squares, _ = self._of_items
-        return np.divide(squares, sums, out=np.ones(len(sums)), where=sums > 0)[self.layout.item]
+        return safe_divide(squares, sums, otherwise=1.0)[self.layout.item]
 
 
 def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:

@@ -21,7 +21,7 @@ from spectral_irt.chain.operator import as_columns
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
-from spectral_irt.numerics import conjugate_gradients
+from spectral_irt.numerics import conjugate_gradients, safe_divide
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Prior
@@ -122,7 +122,7 @@ class PenalizedPoint:
         if len(self.eta) > DENSE_PARAMETERS:
             return np.maximum(self.matrix.diagonal(), 0)
         variance = np.diag(self._dense_inverse)
-        total = np.divide(1.0, variance, out=np.zeros(len(variance)), where=variance > 0)
+        total = safe_divide(1.0, variance)
         return np.maximum(total - self._ridge_precision, 0)
 
     @cached_property
@@ -130,7 +130,7 @@ class PenalizedPoint:
         """The inverses of the blocks; 0 for fixed thresholds and levels that an item does not have."""
         layout = self.point.layout
         if layout.binary:
-            return np.divide(1.0, self.diagonal, out=np.zeros(len(self.beta)), where=self.diagonal > 0)[:, None, None]
+            return safe_divide(1.0, self.diagonal)[:, None, None]
         free_thresholds = np.ones(layout.n_entries)
         if self.fixed is not None:
             free_thresholds = (~self.fixed).astype(np.float64)
@@ -175,7 +175,7 @@ class PenalizedPoint:
         """The conditioner: each item by itself, or each parameter."""
         if self.design is None:
             return by_blocks(self.point.layout, self.inverse, b)
-        scale = np.divide(1.0, self.diagonal, out=np.zeros(len(b)), where=self.diagonal > 0)
+        scale = safe_divide(1.0, self.diagonal)
         return as_columns(scale, b) * b
 
     def solve(self, b: Floats, tol: float = SOLVED, start: Floats | None = None) -> Floats:
@@ -208,7 +208,7 @@ class PenalizedPoint:
         if self.design is None:
             return self.within_parts(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
         reach = np.abs(self.design).max(axis=0).toarray().ravel()  # one row, or a vector, by the version of scipy
-        bound = np.divide(LONGEST_STEP, reach, out=np.zeros(len(step)), where=reach > 0)
+        bound = safe_divide(LONGEST_STEP, reach)
         return self.within_parts(np.clip(step, -bound, bound))
 
     def within_parts(self, v: Floats) -> Floats:

@@ -44,7 +44,7 @@ from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, sp
 from spectral_irt.data.patterns import row_keys
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import Places, add_columns, row_sums, shared_ones
+from spectral_irt.numerics import Places, add_columns, row_sums, safe_divide, shared_ones
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score
@@ -441,7 +441,7 @@ def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floa
     plain = met.sum(axis=1)
     for _ in range(SCALING):
         scaled = met @ to_levels(layout, scale).ravel()
-        mean = np.divide(scaled, plain, out=np.ones(n_abilities), where=plain > 0)
+        mean = safe_divide(scaled, plain, otherwise=1.0)
         between = (mean @ met).reshape(layout.widest, -1)[layout.level - 1, layout.item]
         between -= by_blocks(layout, pairs, scale)
         new = np.divide(target, between, out=ones.copy(), where=between > 1e-9 * target)

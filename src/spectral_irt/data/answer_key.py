@@ -23,7 +23,7 @@ from spectral_irt.data.block import Codes
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, positions, spellings
 from spectral_irt.data.scoring import HIGHEST, RawAnswers, Scoring, several
 from spectral_irt.errors import Finding, OptionError
-from spectral_irt.text import count, count_are, first_of, listed
+from spectral_irt.text import count, count_are, first_of, listed, one_or_many
 
 if TYPE_CHECKING:
     import polars as pl
@@ -134,7 +134,7 @@ class OneSpelling:
         if not number:
             return ()
         pairs = [f"{text!r} as {self._usual[folded(text)]!r}" for text in changed]
-        were = "was" if number == 1 else "were"
+        were = one_or_many(number, "was", "were")
         sentence = f"{count(number, 'answer')} {were} compared without regard to case and width: {first_of(pairs)}."
         remedy = "If these are different options, say `exact_case=True`."
         return (Finding("letters_alike", "note", sentence, remedy, number=number),)

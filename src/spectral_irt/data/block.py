@@ -24,7 +24,7 @@ from scipy import sparse
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import DuplicateResponseError, ReadError
 from spectral_irt.numerics import add_columns, counting_sort, csr, fixed, shared_ones, taken_rows
-from spectral_irt.text import NAMED, first_of, listed
+from spectral_irt.text import NAMED, first_of, listed, one_or_many
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -447,7 +447,7 @@ class Repeats:
 
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
     shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
-    what = "pair is" if pairs == 1 else "pairs are"
+    what = one_or_many(pairs, "pair is", "pairs are")
     problem = f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}."
     return DuplicateResponseError(problem, remedy)
 

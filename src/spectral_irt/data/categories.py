@@ -21,7 +21,7 @@ from spectral_irt.data.block import Codes, Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import SUSPECTS, Labels, plain_label, positions, spellings
 from spectral_irt.data.scoring import HIGHEST, Scoring
 from spectral_irt.errors import Finding, OptionError, ResponseValueError
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -191,7 +191,7 @@ class _Gaps(NamedTuple):
 def _have_unused(names: Labels) -> str:
     """Such as "2 items have categories that nobody used: q1, q2"."""
     things = list(dict.fromkeys(names.tolist()))
-    have = "has" if len(things) == 1 else "have"
+    have = one_or_many(len(things), "has", "have")
     return f"{count(len(things), 'item')} {have} categories that nobody used: {listed(things)}"
 
 

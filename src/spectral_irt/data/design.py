@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
-from spectral_irt.numerics import fixed, onto_items
-from spectral_irt.text import count, count_are, first_of, listed, whole_percent
+from spectral_irt.numerics import fixed, onto_items, safe_divide
+from spectral_irt.text import count, count_are, first_of, listed, one_or_many, sentence_case, whole_percent
 
 if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
@@ -103,10 +103,10 @@ def items_without_estimate(design: Design) -> Iterator[Finding]:
 
 
 def _remedy_of_prior(n_items: int, binary: bool) -> str:
-    it = "it" if n_items == 1 else "them"
+    it = one_or_many(n_items, "it", "them")
     comes = f"What is said about {it} comes"
     if binary:
-        comes = "Its difficulty comes" if n_items == 1 else "Their difficulty comes"
+        comes = one_or_many(n_items, "Its difficulty comes", "Their difficulty comes")
     return f"{comes} from the prior alone; collect more answers or drop {it}."
 
 
@@ -133,7 +133,7 @@ def unlinked_groups(design: Design) -> Iterator[Finding]:
     sentence = describe_split(responses, group)
     how = f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}"
     remedy = f"{how}; with regularization the groups are tied by the prior alone."
-    yield Finding("disconnected", "warning", sentence[0].upper() + sentence[1:], remedy, tuple(outside.tolist()))
+    yield Finding("disconnected", "warning", sentence_case(sentence), remedy, tuple(outside.tolist()))
 
 
 class ExtremePersons(NamedTuple):
@@ -160,7 +160,7 @@ def persons_without_information(design: Design) -> Iterator[Finding]:
         return
     n_persons = design.answers.n_persons
     parts = [_persons_in_words(kind, n_persons - n_without) for kind in kinds if kind.n]
-    do = "does" if total == 1 else "do"
+    do = one_or_many(total, "does", "do")
     sentence = f"{total:,} of {n_persons:,} people {do} not affect the difficulties: {'; '.join(parts)}."
     yield Finding("silent_persons", "note", sentence, "They stay in the counts.")
 
@@ -190,7 +190,7 @@ def unbounded_thresholds(design: Design) -> Iterator[Finding]:
     labels = design.answers.items[layout.item[thresholds]].tolist()
     levels = layout.level[thresholds].tolist()
     named = [f"threshold {level} of {label!r}" for level, label in zip(levels, labels, strict=True)]
-    have = "has" if len(named) == 1 else "have"
+    have = one_or_many(len(named), "has", "have")
     yield Finding(
         code="rare_categories",
         severity="note",
@@ -247,7 +247,7 @@ def _every_threshold(mask: Mask, layout: Thresholds) -> Mask:
 def _information(right: Floats, wrong: Floats) -> Floats:
     """2 R W / (R + W)."""
     both = right + wrong
-    return np.divide(2 * right * wrong, both, out=np.zeros(len(both)), where=both > 0)
+    return safe_divide(2 * right * wrong, both)
 
 
 class Evidence(NamedTuple):

@@ -33,7 +33,7 @@ from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared
 from spectral_irt.errors import DesignError, Finding, OptionError, ResponseValueError
 from spectral_irt.files import write_each
 from spectral_irt.numerics import chosen_positions, fixed
-from spectral_irt.text import listed
+from spectral_irt.text import listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.data.facets import Facets
@@ -407,7 +407,7 @@ class Responses:
             )
         notes = self.notes
         if unknown:
-            are = "is no item" if len(unknown) == 1 else "are no items"
+            are = one_or_many(len(unknown), "is no item", "are no items")
             sentence = f"{where} has texts for {listed(unknown)}, which {are} of {self.source}."
             remedy = "Nothing to do if these were left out on purpose; else check that both name items alike."
             notes = (*notes, Finding("texts_of_no_items", "note", sentence, remedy))

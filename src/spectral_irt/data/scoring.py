@@ -147,7 +147,7 @@ class Scoring:
         """Numbers that stand for missing answers; labels are compared as they are, so that none of them is a number."""
         if self.recode is not None:
             return ()
-        return tuple(_as_numbers(self.missing))
+        return tuple(numbers_among(self.missing))
 
     def _missing_in_either_case(self) -> tuple[str, ...]:
         """Codes for missing answers, compared as options are; but for those that are in the key in another case."""
@@ -224,7 +224,7 @@ class Scoring:
             return None
         empty = any(code in NOT_ANSWERED for code in self.not_presented)
         if isinstance(values, np.ndarray):
-            absent = np.isin(values, _as_numbers(self.not_presented))
+            absent = np.isin(values, numbers_among(self.not_presented))
             return ~(absent | np.isnan(values)) if empty and values.dtype.kind == "f" else ~absent
         mask = one_spelling(values).is_in(list(self.not_presented)).fill_null("" in self.not_presented)
         if empty and values.dtype.is_numeric():
@@ -322,7 +322,8 @@ def several(given: Any) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _as_numbers(codes: Iterable[str]) -> list[float]:
+def numbers_among(codes: Iterable[str]) -> list[float]:
+    """The codes that are numbers."""
     numbers = []
     for code in codes:
         with suppress(ValueError):

@@ -15,7 +15,7 @@ import numpy as np
 from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling
 from spectral_irt.data.scoring import HIGHEST, Scoring
 from spectral_irt.errors import OptionError, ResponseValueError, StrayFractionsError
-from spectral_irt.text import NAMED, count_are, first_of, listed
+from spectral_irt.text import NAMED, count_are, first_of, listed, one_or_many
 
 if TYPE_CHECKING:
     import polars as pl
@@ -196,7 +196,7 @@ def _of_stray_fractions(check: ValueCheck) -> str:
     columns = list(check.fraction_columns)
     where = f", in {len(columns):,} columns ({listed(columns)})" if len(columns) > 1 else ""
     return (
-        f"{name}: {count_are(check.n_fractions, 'value')} {'a fraction' if check.n_fractions == 1 else 'fractions'}"
+        f"{name}: {count_are(check.n_fractions, 'value')} {one_or_many(check.n_fractions, 'a fraction', 'fractions')}"
         f"{where}; the first is {text} in column {listed([column])}, row {row:,}. Answers are whole numbers: say "
         "`round_fractions=True` to round them, or correct or remove them."
     )
@@ -211,7 +211,7 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     (name, column, row), text = check.fraction if check.fraction is not None and is_broken else check.first
     kinds = list(filter(is_fraction, check.odd)) if is_broken else list(check.odd)
     n_odd = check.n_fractions if is_broken else check.n_odd
-    values = "value" if n_odd == 1 else "values"
+    values = one_or_many(n_odd, "value", "values")
     what = ", a fraction" if is_broken else ""
     where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
     every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
@@ -226,7 +226,7 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     if not codes and check.scoring.expects_01 and _may_be_codes(check, kinds):
         codes = sorted(kinds, key=int)
     if codes:
-        mean = "means" if len(codes) == 1 else "mean"
+        mean = one_or_many(len(codes), "means", "mean")
         said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
         sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
     if len(codes) < len(kinds):
@@ -287,7 +287,7 @@ def codes_among_categories(kinds: list[str]) -> list[str]:
 
 
 def _of_ordered_with_codes(codes: list[str]) -> str:
-    mean = "means" if len(codes) == 1 else "mean"
+    mean = one_or_many(len(codes), "means", "mean")
     option = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
     return (
         f" If {' and '.join(codes)} {mean} 'not answered', say {option}: the other numbers look like ordered "

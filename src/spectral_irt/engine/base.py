@@ -273,7 +273,7 @@ class Budget:
         if not matrices_certain and needed > self.total:
             needed = work.needed(matrices=False)
         if self.explicit and needed > self.total:
-            fewer = "" if work.threads == 1 else ", or take fewer `threads`"
+            fewer = ", or take fewer `threads`" if work.threads > 1 else ""
             raise OptionError(
                 f"`memory` is {size_text(self.total)}, and {work.persons:,} people and {work.items:,} {work.noun} with "
                 f"{count(work.threads, 'thread')} need at least {size_text(needed)}, whatever is kept "

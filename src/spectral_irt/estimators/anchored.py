@@ -30,7 +30,7 @@ from spectral_irt.estimators.spectral import options_of
 from spectral_irt.estimators.spectral_steps import FitPlan, Solution, spectral_fit
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Table, make_table
-from spectral_irt.text import count, count_are, first_of, listed
+from spectral_irt.text import count, count_are, first_of, listed, one_or_many
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
@@ -110,7 +110,7 @@ class Anchors:
             layout=Thresholds(self.places.max_score[stays]),
         )
         names = self.items[np.unique(place)]
-        verb = "was" if len(names) == 1 else "were"
+        verb = one_or_many(len(names), "was", "were")
         sentence = f"{count(len(names), 'anchor')} {verb} set free, as asked, and estimated: {listed(names)}."
         return anchors, (Finding("freed_anchors", "note", sentence, "", tuple(names.tolist())),)
 
@@ -254,7 +254,7 @@ def matched(anchors: Anchors, responses: Responses) -> tuple[Anchored, list[Find
         raise OptionError(f"none of the anchors ({listed(anchors.items)}) has a value for each of its thresholds.")
     notes = []
     if len(estimated_anew):
-        them = "it" if len(estimated_anew) == 1 else "them"
+        them = one_or_many(len(estimated_anew), "it", "them")
         sentence = (
             f"{count_are(len(estimated_anew), 'item')} estimated anew and no anchor, because nothing but the prior had "
             f"placed {them} on the scale of the anchors: {listed(estimated_anew)}."
@@ -262,7 +262,7 @@ def matched(anchors: Anchors, responses: Responses) -> tuple[Anchored, list[Find
         notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(estimated_anew.tolist())))
     missing = anchors.items[np.setdiff1d(np.arange(len(anchors.items)), anchor_of_item)]
     if len(missing):
-        do = "does" if len(missing) == 1 else "do"
+        do = one_or_many(len(missing), "does", "do")
         sentence = f"{count_are(len(missing), 'anchor')} not in the data and {do} nothing: {listed(missing)}."
         notes.append(Finding("unused_anchors", "note", sentence, "", tuple(missing.tolist())))
     return Anchored(value, np.where(np.isfinite(value), place, -1), anchors.errors), notes

@@ -33,7 +33,7 @@ from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, Table, as_html
-from spectral_irt.text import count, listed, stopped
+from spectral_irt.text import count, listed, one_or_many, sentence_case, stopped
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
@@ -145,7 +145,7 @@ def convergence(
     sentence = stopped(what, steps, unit, size, reached, asked)
     if warn:
         warnings.warn(f"{sentence} {remedy}", ConvergenceWarning, stacklevel=4)  # where `fit` was called
-    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
+    return [Finding("not_converged", "warning", sentence_case(sentence), remedy)]
 
 
 def out_of_order(responses: Responses, estimate: Estimate) -> tuple[Finding, ...]:
@@ -231,12 +231,12 @@ def _disorder_in_words(disorder: Disorder) -> str:
     sentence += " Without the prior on thresholds with few responses "
     if not len(without_prior):
         return f"{sentence}none has."
-    have = "has" if len(without_prior) == 1 else "have"
+    have = one_or_many(len(without_prior), "has", "have")
     return f"{sentence}{len(without_prior):,} {have}: {listed(without_prior)}."
 
 
 def have_disorder(items: Labels) -> str:
-    have = "has" if len(items) == 1 else "have"
+    have = one_or_many(len(items), "has", "have")
     return f"{count(len(items), 'item')} {have} a threshold below the one before it: {listed(items)}"
 
 

@@ -20,7 +20,7 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.data.unlinked import estimable
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, of_all_items, with_missing
-from spectral_irt.text import count, count_are, first_of, listed
+from spectral_irt.text import count, count_are, first_of, listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.chain.prior import Regularization
@@ -244,7 +244,7 @@ def _refuse_unused_categories(usable: Responses, labels: NDArray[Any], group: In
 
 def _left_out_of_the_scale(labels: NDArray[Any]) -> Finding:
     what = f"{count_are(len(labels), 'item')} left out, answered in the highest or in the lowest category by everyone"
-    them = "it" if len(labels) == 1 else "them"
+    them = one_or_many(len(labels), "it", "them")
     return Finding(
         "items_left_out",
         "warning",
@@ -315,7 +315,7 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
         )
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
-        have = "has" if bad.sum() == 1 else "have"
+        have = one_or_many(bad.sum(), "has", "have")
         raise OptionError(
             f"{count(bad.sum(), 'person')} {have} no weight above zero: "
             f"{listed(responses.persons[bad])}. Leave them out, or give them one."

@@ -41,7 +41,7 @@ from spectral_irt.estimators.linear_design import (
     design_of_properties,
     property_numbers,
 )
-from spectral_irt.numerics import csr, gram, variances
+from spectral_irt.numerics import csr, gram, safe_divide, variances
 from spectral_irt.tables import Columns
 from spectral_irt.text import first_of, listed, p_value, plural
 
@@ -185,7 +185,7 @@ def _parameter_errors(
     if se == "auto":
         variance = np.diag(covariance)
         of_model = np.diag(normalize(normalize(parameter_covariance(optimum, False, information)).T))
-        ratio = np.divide(of_model, variance, out=np.ones(len(variance)), where=variance > 0)
+        ratio = safe_divide(of_model, variance, otherwise=1.0)
         scale = np.sqrt(np.maximum(ratio, 1))
         covariance = scale[:, None] * covariance * scale
     return ParameterErrors(method, np.diag(covariance), covariance)

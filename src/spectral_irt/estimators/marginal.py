@@ -28,7 +28,7 @@ from spectral_irt.estimators.linear_design import DesignMatrix, RatingScale
 from spectral_irt.estimators.marginal_fit import FREE_STEP, NO_SPREAD, WIDE_SPREAD, MarginalErrors, MarginalFit
 from spectral_irt.estimators.population import MOST_NODES, Members, enough_nodes, people_by_group
 from spectral_irt.tables import Columns
-from spectral_irt.text import listed
+from spectral_irt.text import listed, one_or_many
 
 E = TypeVar("E", bound=RaschEstimator)
 FEW_PEOPLE = 30  # of a group; a mean and a standard deviation from fewer say little
@@ -328,7 +328,7 @@ def _population_findings(populations: Columns, with_sigma: bool) -> Iterator[Fin
     yield Finding("populations", "note", f"Populations of the {len(rows)} groups, {what}: {named}.")
     small = np.array(populations["group"])[np.array(populations["n"]) < FEW_PEOPLE]
     if len(small):
-        have = "has" if len(small) == 1 else "have"
+        have = one_or_many(len(small), "has", "have")
         sentence = (
             f"{listed(small)} {have} fewer than {FEW_PEOPLE} people, too few to tell a mean and a standard deviation."
         )

@@ -30,7 +30,7 @@ from spectral_irt.estimators.population import (
     passing,
     posteriors,
 )
-from spectral_irt.numerics import Anderson, gram
+from spectral_irt.numerics import Anderson, gram, safe_divide
 
 # The first rounds, in which the spread of abilities is found.
 ROUGH_NODES = 41
@@ -393,7 +393,7 @@ def _polynomials(posterior: Floats, nodes: Floats, order: int) -> Iterator[Float
         for old in basis:
             new -= (posterior * old * new).sum(axis=1, keepdims=True) * old
         size = np.sqrt((posterior * new**2).sum(axis=1, keepdims=True))
-        basis.append(np.divide(new, size, out=np.zeros_like(new), where=size > 1e-8))
+        basis.append(safe_divide(new, size, where_above=1e-8))
         yield posterior * basis[-1]
 
 

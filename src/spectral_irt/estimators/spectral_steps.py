@@ -51,6 +51,7 @@ from spectral_irt.estimators.estimable import (
     weights_finding,
 )
 from spectral_irt.estimators.spectral_errors import QUICK_ITEMS, SE_METHODS, SLOW, errors_of, unknown_levels
+from spectral_irt.numerics import safe_divide
 
 if TYPE_CHECKING:
     from spectral_irt.estimators.anchored import Anchored
@@ -325,7 +326,7 @@ def _let_out(plan: FitPlan, rounds: Rounds) -> LetOut:
     precision = precision_of_some(beta, information, alpha, fade)
     faded = fade * precision
     total = information + faded
-    move = np.divide((alpha - faded) * beta, total, out=np.zeros(len(beta)), where=total > 0)
+    move = safe_divide((alpha - faded) * beta, total)
     return LetOut(beta + np.clip(move, -FARTHEST, FARTHEST), precision)
 
 

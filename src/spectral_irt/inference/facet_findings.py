@@ -17,7 +17,7 @@ from spectral_irt.inference.facets import CENTRAL, CERTAIN, SHARP
 from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.tables import Columns
-from spectral_irt.text import listed, plural
+from spectral_irt.text import listed, one_or_many, plural
 
 SURE = 3.0  # standard errors from the mean of the raters
 FAR = 1.0  # logits from there
@@ -139,7 +139,7 @@ def _one_rater(responses: Responses, name: str) -> Iterator[Finding]:
     n_rated = int(np.sum(n_met > 0))
     if not n_one or len(labels) < 2:
         return
-    have = "has" if n_one == 1 else "have"
+    have = one_or_many(n_one, "has", "have")
     sentence = (
         f"{n_one:,} of {n_rated:,} people {have} ratings of one {name} only: they do not tell how severe that {name} "
         "is, and their own measures rest on it."
@@ -154,7 +154,7 @@ def _interactions(name: str, pairs: Columns) -> Iterator[Finding]:
         return
     bias = pairs["bias"][0]
     side = "severe" if bias > 0 else "lenient"
-    depart = "departs" if n_significant == 1 else "depart"
+    depart = one_or_many(n_significant, "departs", "depart")
     sentence = (
         f"{n_significant:,} of {len(pairs['p']):,} combinations of {name} and item {depart} from the {name}'s own "
         f"severity (Holm, 5%); clearest: {name} {pairs[name][0]} is {abs(bias):.2f} logits more {side} on "

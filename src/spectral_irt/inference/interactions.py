@@ -29,7 +29,7 @@ from spectral_irt.data.labels import by_label
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.rating_tables import Averages, cell_averages
 from spectral_irt.inference.results import adjusted, two_sided
-from spectral_irt.numerics import conjugate_gradients
+from spectral_irt.numerics import conjugate_gradients, safe_divide
 from spectral_irt.tables import Columns
 
 CELLS_AT_A_TIME = 2_000
@@ -224,7 +224,7 @@ def _taken_up(matrix: sparse.csr_array, few: Mask, rows: Callable[[slice], spars
     of_few = matrix[few_columns][:, few_columns].toarray() - between.T @ solved
     inverse = np.linalg.pinv(of_few, rcond=NO_INFORMATION, hermitian=True)
     diagonal = of_levels.diagonal()
-    inverse_diagonal = np.divide(1.0, diagonal, out=np.zeros(len(levels)), where=diagonal > 0)
+    inverse_diagonal = safe_divide(1.0, diagonal)
     taken_up = []
     for start in range(0, n, CELLS_AT_A_TIME):
         cells = rows(slice(start, start + CELLS_AT_A_TIME))

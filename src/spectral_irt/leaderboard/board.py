@@ -25,7 +25,7 @@ from spectral_irt.leaderboard import contrasts
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
-from spectral_irt.numerics import generator
+from spectral_irt.numerics import generator, safe_divide
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import listed
@@ -254,7 +254,7 @@ class Leaderboard:
             "tier": self.tier,
             "n": n,
             "right": right,
-            "accuracy": np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0),
+            "accuracy": safe_divide(right, n, otherwise=np.nan),
             "status": self.calibration.status,
         }
         return {name: values[self.order] for name, values in columns.items()}

@@ -18,6 +18,7 @@ from spectral_irt.errors import Severity, SpectralIrtError
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.items.slopes import Slopes
 from spectral_irt.model import ALIKE, sigmoid
+from spectral_irt.numerics import safe_divide
 from spectral_irt.tables import Columns
 from spectral_irt.text import share
 
@@ -45,7 +46,7 @@ def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Co
         "prompt": answers.items,
         "n": n,
         "right": right,
-        "accuracy": np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0),
+        "accuracy": safe_divide(right, n, otherwise=np.nan),
         "difficulty": difficulty,
         **slopes.columns(),
         "flag": flag,
@@ -163,7 +164,7 @@ def _one_subject(by_prompt: Responses, name: str, models: NDArray[np.object_], w
     """The rows of a subject; abilities where there are prompts enough."""
     m = len(models)
     n = by_prompt.item_counts
-    accuracy = np.divide(by_prompt.item_scores, n, out=np.full(m, np.nan), where=n > 0)
+    accuracy = safe_divide(by_prompt.item_scores, n, otherwise=np.nan)
     ability = np.full(m, np.nan)
     se = np.full(m, np.nan)
     if with_abilities and by_prompt.n_persons >= LEAST:

@@ -16,7 +16,7 @@ from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, pers
 from spectral_irt.data.patterns import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
-from spectral_irt.numerics import Anderson, variances
+from spectral_irt.numerics import Anderson, safe_divide, variances
 
 if TYPE_CHECKING:
     from spectral_irt.data.facets import FacetMeasures
@@ -248,7 +248,7 @@ def with_severities(
         halo_effects,
         persons=(estimates.ability, width),
     )
-    ability_per_score = np.divide(1.0, information, out=np.zeros(len(information)), where=information > 0)
+    ability_per_score = safe_divide(1.0, information)
     if posterior:
         ability_per_score = estimates.se**2
     return replace(estimates, se=np.sqrt(estimates.se**2 + score_variance * ability_per_score**2))

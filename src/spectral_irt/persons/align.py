@@ -17,7 +17,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, ResponseValueError
-from spectral_irt.text import listed
+from spectral_irt.text import count, listed, one_or_many
 
 
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
@@ -57,7 +57,7 @@ def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) ->
     place = positions(responses.items, labels)
     unknown = responses.items[place < 0]
     if len(unknown) and not ignore_unknown:
-        verb = "item is" if len(unknown) == 1 else "items are"
+        verb = one_or_many(len(unknown), "item is", "items are")
         raise OptionError(
             f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. It has "
             f"{listed(labels)}. Check the labels, or say `ignore_unknown=True` to leave the answers to these items "
@@ -108,8 +108,8 @@ def _in_categories(
         value = codes_in_data[item[first], category_in_data[first]]
         calibrated = codes[place[item[first]]]
         raise ResponseValueError(
-            f"{responses.source}: {len(bad):,} item{' has' if len(bad) == 1 else 's have'} answers in a category that "
-            f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.persons[person[first]]])} "
+            f"{responses.source}: {count(len(bad), 'item has', 'items have')} answers in a category that nobody "
+            f"used at calibration: {listed(responses.items[bad])} ({listed([responses.persons[person[first]]])} "
             f"answered {listed([responses.items[item[first]]])} with {value:g}; it has "
             f"{', '.join(f'{code:g}' for code in calibrated[np.isfinite(calibrated)])}). Leave these answers out, or "
             "calibrate again."

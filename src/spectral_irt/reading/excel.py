@@ -26,7 +26,7 @@ from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_header, table_of_frame
 from spectral_irt.reading.text_pieces import check_unpacked
-from spectral_irt.text import did_you_mean, first_of, in_short, listed
+from spectral_irt.text import did_you_mean, first_of, in_short, listed, one_or_many
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
@@ -88,7 +88,7 @@ def open_table(file: File) -> Table:
     # Only the first column may be without a name, as row labels are in tables from R.
     if bare := [xl_col_to_name(cells.columns[k]) for k in filled[1:] if not names[k]]:
         raise ReadError(
-            f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
+            f"{cells.name}: the header is row {header + 1:,}, and {one_or_many(len(bare), 'column', 'columns')} "
             f"{first_of(bare)} hold values without a name there. Give every column a name in one row, without merged "
             "cells, and remove what is above it."
         )
@@ -204,7 +204,7 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
             "row below already holds answers. Put a row with the names of the items above the answers."
         )
     above = f"row {rows[0] + 1:,}" if titles == 1 else f"rows {rows[0] + 1:,} to {rows[titles - 1] + 1:,}"
-    were_titles = "was treated as a title" if titles == 1 else "were treated as titles"
+    were_titles = one_or_many(titles, "was treated as a title", "were treated as titles")
     sentence = f"{cells.name}: {above} ({listed(shown)}) {were_titles}; the header is row {header + 1:,}."
     return header, (Finding("title_rows", "note", sentence),)
 

@@ -37,7 +37,7 @@ from spectral_irt.reading.unlike_columns import (
     values_of,
     words_beside_numbers,
 )
-from spectral_irt.text import NAMED, count, listed
+from spectral_irt.text import NAMED, count, listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.reading import ReadOptions
@@ -189,7 +189,7 @@ def _about_columns(code: str, held: Mapping[Any, str], items: tuple[Any, ...], a
     if alike:
         n_others = sum(item not in held for item in items)
         values += f", where the {n_others:,} others hold {alike}"
-    are = "is" if len(names) == 1 else "are"
+    are = one_or_many(len(names), "is", "are")
     sentence = SENTENCES[code].format(columns=_columns(names), are=are, values=values)
     advice = _advice(code, names, items)
     return Finding(code, advice.severity, sentence, advice.remedy, names)
@@ -211,7 +211,7 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
         return _Advice("warning", "Add the right answers of those that are items to the key.")
     if code in ("suspect_items", "doubtful_items"):
         return _Advice("warning", f"If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
-    they_are = "it is an item" if len(names) == 1 else "they are items"
+    they_are = one_or_many(len(names), "it is an item", "they are items")
     families = families_of(names)
     first = families[0].names if families else names[:1]
     example = ",".join([*_patterns(items), *_patterns(first)])

@@ -21,7 +21,7 @@ from spectral_irt.errors import Finding, OptionError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Wide, find_layout, plain
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, one_or_many
 
 # fmt: off
 # What a row of right answers is called, without spaces and capitals.
@@ -238,7 +238,7 @@ def _without_rows(table: Table, key_rows: Sequence[KeyRow], *, given: bool) -> T
     where = f"{table.name}: {rows[0]}, holds the answer key"
     if len(rows) > 1:
         where = f"{table.name}: {' and '.join(rows)}, hold the same answer key"
-    sentence = f"{where} and {'was' if len(rows) == 1 else 'were'} used as such ({count(len(first.key), 'item')}): "
+    sentence = f"{where} and {one_or_many(len(rows), 'was', 'were')} used as such ({count(len(first.key), 'item')}): "
     sentence += f"{_shown(first.key)}."
     if given:
         sentence = f"{where}, which is the one that was given; it is no person and was left out."

@@ -24,7 +24,7 @@ from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
 from spectral_irt.reading.frame import Table, plain_labels, polars_errors_named, settled, table_of_any_frame
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, one_or_many
 
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
@@ -78,7 +78,7 @@ class PersonColumns:
             known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
             twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
             if len(twice):
-                who = f"{count(len(twice), self.of)} {'has' if len(twice) == 1 else 'have'}"
+                who = f"{count(len(twice), self.of)} {one_or_many(len(twice), 'has', 'have')}"
                 what = f"{self.source}: {who} more than one value in the column {name!r}: {listed(twice.to_list())}."
                 raise OptionError(f"{what} Give each {self.of} one.")
             value = settled(known["value"], loose=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from spectral_irt.data.labels import spellings
+from spectral_irt.data.scoring import numbers_among
 from spectral_irt.errors import Finding, ReadError, retold
 from spectral_irt.installation import install_extra
 from spectral_irt.reading.formats import File
@@ -93,20 +93,12 @@ def missing_codes(labels: dict[str, str]) -> list[str]:
     ['9']
     """
     says_missing = [code for code, text in labels.items() if SAYS_MISSING.fullmatch(text.strip(" .()-"))]
-    answers = _numbers(code for code in labels if code not in says_missing)
+    answers = numbers_among(code for code in labels if code not in says_missing)
     if not answers:
         return says_missing
     low = min(answers)
     high = max(answers)
-    return [code for code in says_missing if not any(low < number < high for number in _numbers([code]))]
-
-
-def _numbers(codes: Iterable[str]) -> list[float]:
-    numbers = []
-    for code in codes:
-        with suppress(ValueError):
-            numbers.append(float(code))
-    return numbers
+    return [code for code in says_missing if not any(low < number < high for number in numbers_among([code]))]
 
 
 def _without(labels: dict[str, str], codes: list[str]) -> dict[str, str]:
@@ -121,7 +113,7 @@ def _is_declared(code: Any, ranges: Iterable[Mapping[str, Any]]) -> bool:
         if isinstance(low, str) or isinstance(high, str):
             if code == low:
                 return True
-        elif any(low <= number <= high for number in _numbers([str(code)])):
+        elif any(low <= number <= high for number in numbers_among([str(code)])):
             return True
     return False
 
@@ -164,7 +156,7 @@ def _without_missing_codes(
         column = frame.to_series(k)
         is_code = pl.repeat(False, frame.height, eager=True)
         for code in codes:
-            value = code if column.dtype == pl.String else next(iter(_numbers([code])), None)
+            value = code if column.dtype == pl.String else next(iter(numbers_among([code])), None)
             this_code = (column == value).fill_null(False)
             if this_code.any():
                 meanings[f"{code} {texts[code]}"] = None

@@ -49,7 +49,7 @@ from spectral_irt.reading.sql import open_query
 from spectral_irt.reading.text_pieces import read_as_written
 from spectral_irt.reading.unpivot import with_facets
 from spectral_irt.reading.wide_builder import WideBuilder
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine
@@ -318,7 +318,7 @@ def _called_missing(responses: Responses) -> list[Finding]:
     if not labels:
         return []
     answered = int(responses.item_counts[np.isin(responses.items, labels)].sum())
-    belong = "belongs" if answered == 1 else "belong"
+    belong = one_or_many(answered, "belongs", "belong")
     sentence = (
         f"{count(answered, 'response')} {belong} to {listed(labels)}, which is what R and pandas write where the name "
         "of an item is missing."

@@ -30,7 +30,7 @@ from spectral_irt.reading.columns import Wide
 from spectral_irt.reading.frame import WHOLE, Table, labels_of, plain_labels, settled
 from spectral_irt.reading.item_columns import family_advice, findings
 from spectral_irt.reading.side_tables import PersonColumns
-from spectral_irt.text import count, listed
+from spectral_irt.text import count, listed, one_or_many
 
 # fmt: off
 # Labels of last rows that are no people.
@@ -333,7 +333,7 @@ class WideBuilder:
             ratings = "`facet=`, the column that says who rated, if these are ratings"
             kind = "person"
             remedy = f"{how.capitalize()} to each item; or {ratings}."
-        have = "has" if len(labels) == 1 else "have"
+        have = one_or_many(len(labels), "has", "have")
         who = f"{self._options.source}: {count(len(labels), kind)} {have}"
         return DuplicateResponseError(f"{who} more than one row: {listed(labels.to_list())}.", remedy)
 

@@ -20,6 +20,7 @@ from spectral_irt.inference.dimensions.contrast import CONTRASTS
 from spectral_irt.inference.dimensions.local_dependence import DrawnPairs, PairTest, normal_test, share_as_large
 from spectral_irt.inference.dimensions.pairs import HalfOfPeople, PairSums, pair_sums, variance_along, with_gaps
 from spectral_irt.inference.dimensions.residual_table import Correlations, ResidualTable
+from spectral_irt.numerics import safe_divide
 
 FEWEST_DRAWS = 200  # by default: a p-value of 1% then has a standard error of 0.7%,
 MOST_DRAWS = 1_000  # and of 0.3% with so many
@@ -158,7 +159,7 @@ def contrast_in_other_half(found: PairSums, tested: HalfOfPeople, variance_facto
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
     z = np.divide(found.shared, np.sqrt(found.variance), out=np.zeros_like(found.shared), where=found.variance > 0)
     vector = first_eigenvector(z)
-    direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    direction = vector * safe_divide(1.0, spread)
     variance = variance_factor * float(tested.residuals.sum(variance_along, direction))
     p = 1.0
     if variance > 0:

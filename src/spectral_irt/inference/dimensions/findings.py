@@ -14,7 +14,7 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import Severity
 from spectral_irt.inference.results import EACH, first_few
-from spectral_irt.text import count, listed, p_value
+from spectral_irt.text import count, listed, one_or_many, p_value
 
 if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.dimensionality import Dimensionality
@@ -51,7 +51,7 @@ def _dependent_items(result: Dimensionality) -> Finding:
     else:
         what += f", in {count(len(groups), 'group')}"
         named = [listed(result.items[group]) for group in groups]
-    correlation = "residual correlation" if len(pairs.q3) == 1 else "residual correlations up to"
+    correlation = one_or_many(len(pairs.q3), "residual correlation", "residual correlations up to")
     kind = "Local dependence"
     severity: Severity = "warning"
     remedy = (

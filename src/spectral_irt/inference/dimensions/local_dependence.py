@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.inference.results import EACH
+from spectral_irt.numerics import safe_divide
 from spectral_irt.tables import Columns, Table, make_table
 
 BY_DRAWS = "draws given the score"
@@ -60,7 +61,7 @@ class DrawnPairs(NamedTuple):
         every = np.vstack([observed, drawn])
         mean = every.mean(axis=0)
         sd = every.std(axis=0)
-        z = np.divide(drawn - mean, sd, out=np.zeros_like(drawn), where=sd > 0)
+        z = safe_divide(drawn - mean, sd)
         return cls(mean, sd, z.max(axis=1), drawn.max(axis=1) - drawn.mean(axis=1), z)
 
     def test(self, q3: Floats, mean: Floats | None = None, variance_factor: float = 1.0) -> PairTest:
@@ -70,7 +71,7 @@ class DrawnPairs(NamedTuple):
             mean = self.mean
         deviation = q3 - mean
         sd = self.sd * np.sqrt(variance_factor)
-        z = np.divide(deviation, sd, out=np.zeros_like(deviation), where=sd > 0)
+        z = safe_divide(deviation, sd)
         z_critical = float(np.quantile(self.largest_z, 1 - EACH))
         p_alone = (1 + (self.z >= z).sum(axis=0)) / (1 + len(self.z))
         return PairTest(z=z, p=share_as_large(self.largest_z, z), sd=sd, z_critical=z_critical, p_alone=p_alone)

@@ -34,6 +34,7 @@ from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
+from spectral_irt.numerics import safe_divide
 from spectral_irt.persons.residuals import LEAST
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class PairSums(NamedTuple):
 
         The scale is what the model expects; far-off items can exceed it without bound, a correlation cannot.
         """
-        shared = np.divide(self.shared, self.scale, out=np.zeros_like(self.shared), where=self.scale > 0)
+        shared = safe_divide(self.shared, self.scale)
         return np.clip(shared, -1, 1)
 
 
@@ -124,7 +125,7 @@ def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[HalfOfPeo
     persons = (given.pattern, half, np.arange(responses.n_persons))
     residuals = responses.entries.prepare(_residuals, given, persons=persons)
     off, v = residuals.sum(_item_sums)
-    shift = np.divide(off, v, out=np.zeros_like(off), where=v > 0)
+    shift = safe_divide(off, v)
     first, second = (residuals.prepare(_centered_residuals, shift, k) for k in (0, 1))
     return (
         HalfOfPeople(first, _sums_of_half(responses, first, beta)),

@@ -23,6 +23,7 @@ from spectral_irt.ability import answer_moments
 from spectral_irt.conditional.draw import draws_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.numerics import safe_divide
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.residuals import LEAST
 
@@ -155,7 +156,7 @@ class ResidualTable:
         covariance = sums.z_product / len(self.seen) - z[:, :, None] * z[:, None, :]
         sd = np.sqrt(np.maximum(np.einsum("dii->di", covariance), 0))
         scale = sd[:, :, None] * sd[:, None, :]
-        standardized = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+        standardized = safe_divide(covariance, scale)
         diagonal = np.arange(len(n))
         standardized[:, diagonal, diagonal] = 1.0
         return Correlations(np.clip(q3, -1, 1), standardized)

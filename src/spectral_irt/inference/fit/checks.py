@@ -23,7 +23,7 @@ from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.score_test import RaoTest, size_in_words
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns, as_html
-from spectral_irt.text import count, p_value
+from spectral_irt.text import count, one_or_many, p_value
 
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
@@ -94,7 +94,7 @@ class Checks:
         """Items that are significantly off, by less than matters."""
         size = np.abs(self.columns["infit_conditional"] - 1)
         slight = int(np.sum((self.columns["misfit_p"] < EACH) & (size < MATERIAL)))
-        verb = "is" if slight == 1 else "are"
+        verb = one_or_many(slight, "is", "are")
         return f", though {slight:,} {verb} off by less than {MATERIAL:g} beyond chance" if slight else ""
 
     def _outside_limits(self) -> str:

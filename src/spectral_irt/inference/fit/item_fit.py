@@ -14,7 +14,7 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.inference.results import EACH, adjusted, two_sided
 from spectral_irt.tables import Columns
-from spectral_irt.text import listed
+from spectral_irt.text import listed, one_or_many
 
 LEVEL = 0.05  # of the limits of one item
 POWER = 0.8  # with which a misfit of `detectable` size is found
@@ -80,10 +80,10 @@ def misfit_finding(columns: Columns, draws: int = 0) -> Finding:
     flagged = columns["misfit"] != ""
     n_flagged = int(flagged.sum())
     n_judged = int(np.isfinite(columns["infit_conditional"]).sum())
-    method = (
-        f" ({draws:,} data sets drawn given the scores, adjusted for asking of {n_judged:,} items)" if draws else ""
-    )
-    verb = "misfits" if n_flagged == 1 else "misfit"
+    method = ""
+    if draws:
+        method = f" ({draws:,} data sets drawn given the scores, adjusted for asking of {n_judged:,} items)"
+    verb = one_or_many(n_flagged, "misfits", "misfit")
     sentence = f"{n_flagged:,} of {n_judged:,} items {verb} beyond chance{method}: {'; '.join(misfits)}."
     remedy = "Read these items; items.csv has the numbers."
     return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))

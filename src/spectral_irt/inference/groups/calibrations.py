@@ -42,7 +42,8 @@ from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling, Sandwiches, sandwiches
 from spectral_irt.inference.results import two_sided
 from spectral_irt.joint_errors import JointErrors
-from spectral_irt.text import count, count_are, listed
+from spectral_irt.numerics import safe_divide
+from spectral_irt.text import count, count_are, listed, one_or_many
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 NEWTON_STEPS = 100
@@ -207,7 +208,7 @@ class GroupCalibrations:
             reason = "a category there is used by nobody"
             if self.layout.binary:
                 reason = "answered right by everyone or no one"
-            they_have = "it has" if len(in_several) == 1 else "they have"
+            they_have = one_or_many(len(in_several), "it has", "they have")
             sentence = (
                 f"{count_are(len(in_several), 'item')} left out of the comparison, because in some group {they_have} "
                 f"no difficulty on the common scale ({reason}, or answered by nobody who answered the others): "
@@ -229,7 +230,7 @@ class Combination(NamedTuple):
     @property
     def z(self) -> Floats:
         """Over its standard error; 0 where nothing can vary, as a single anchor, which is zero in every group."""
-        return np.divide(self.value, self.se, out=np.zeros(len(self.value)), where=self.se > 0)
+        return safe_divide(self.value, self.se)
 
     @property
     def p(self) -> Floats:

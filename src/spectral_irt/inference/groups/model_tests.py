@@ -45,6 +45,7 @@ from spectral_irt.inference.groups.calibrations import (
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.results import Result, chi2_tail, p_columns, wald_tail
+from spectral_irt.numerics import safe_divide
 from spectral_irt.tables import Columns
 
 MODELS = (None, RASCH, PARTIAL_CREDIT, RATING_SCALE)  # that `andersen` tests; None: by the answers
@@ -213,7 +214,7 @@ def _statistic_of(groups: GroupCalibrations, place: slice) -> float:
 
 def weighted_spread(values: Floats, variances: Floats) -> Floats:
     """sum_g (b_g - mean)^2 / v_g around the weighted mean, column by column; 0 where nothing can vary."""
-    weight = np.divide(1.0, variances, out=np.ones_like(variances), where=variances > 0)
+    weight = safe_divide(1.0, variances, otherwise=1.0)
     mean = (weight * values).sum(axis=0) / weight.sum(axis=0)
     return (weight * (values - mean) ** 2).sum(axis=0)
 

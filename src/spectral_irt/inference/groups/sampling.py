@@ -31,7 +31,7 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import by_label
-from spectral_irt.numerics import csr
+from spectral_irt.numerics import csr, safe_divide
 
 RIDGE = 1e-9  # of the mean diagonal: what is not linked has no contributions either, and stays out
 
@@ -221,7 +221,7 @@ class Sandwiches:
             return np.full(variances.shape[1], self.df_joint)
         squares = (variances**2 / np.maximum(self.df, 1e-9)[:, None]).sum(axis=0)
         total = variances.sum(axis=0)
-        return np.divide(total**2, squares, out=np.full(len(total), self.df_joint), where=squares > 0)
+        return safe_divide(total**2, squares, otherwise=self.df_joint)
 
 
 class _GroupSandwich(NamedTuple):
