@@ -97,6 +97,12 @@ class Column:
     p: bool = False  # p-values: one that would be all zeros is said to be below the least that would not
     below: bool = False  # of a closed column of text: shown below the label of the row, too
 
+    def cell(self, value: Any) -> str:
+        """A value as it is shown."""
+        if self.digits is None:
+            return in_words(value)
+        return number(value, self.digits, p=self.p)
+
 
 ITEM_TEXT = Column("text", "Text", closed=True, below=True)
 
@@ -115,8 +121,8 @@ class DataTable:
     noun: str = "rows"
 
     def __post_init__(self) -> None:
-        known = tuple(column for column in self.columns if column.name in self.values)
-        object.__setattr__(self, "columns", known)
+        # A list of columns holds all that a table may have; of this one remain those that its values have.
+        object.__setattr__(self, "columns", tuple(column for column in self.columns if column.name in self.values))
 
     @property
     def n_rows(self) -> int:
@@ -133,37 +139,27 @@ class DataTable:
         """What the page's program needs, small: numbers rounded to the digits that are shown."""
         columns = []
         for column in self.columns:
+            about = {"name": column.name, "head": column.head, "closed": column.closed}
             values = self.values[column.name][:MOST]
-            one: dict[str, Any] = {"name": column.name, "head": column.head, "closed": column.closed}
-            if column.digits is None:
-                one["below"] = column.below
-                texts = ["" if value is None else str(value) for value in values.tolist()]
-                one["values"] = texts
-                # Where text is shown, or written to a file, in another way than it is.
-                show = item_text if column.below else in_words
-                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := show(values[k])) != text}
-                one["whole"] = {k: printable(texts[k]) for k in one["shown"]}
-                one["cells"] = {k: cell for k, text in enumerate(texts) if (cell := guarded(text)) != text}
-            else:
-                one["digits"] = column.digits
-                one["p"] = column.p
-                one["values"] = [rounded(value, column.digits) for value in values.tolist()]
-            columns.append(one)
-        names, filters = [column.name for column in self.columns], []
-        for name in (name for name in self.filters if name in names):
-            found = [value for value in dict.fromkeys(map(str, self.values[name][:MOST].tolist())) if value]
-            filters.append({"column": names.index(name), "values": found if len(found) <= CHOICES else []})
+            cells = _texts_of_page(column, values) if column.digits is None else _numbers_of_page(column, values)
+            columns.append({**about, **cells})
+        places = {column.name: k for k, column in enumerate(self.columns)}
+        filters = [self._choices(places[name], name) for name in self.filters if name in places]
         return {"noun": self.noun, "columns": columns, "filters": filters, "details": self.details}
+
+    def _choices(self, place: int, name: str) -> dict[str, Any]:
+        """The values of a column from which one can choose; of too many, what is typed is searched for."""
+        values = [value for value in dict.fromkeys(map(str, self.values[name][:MOST].tolist())) if value]
+        if len(values) > CHOICES:
+            values = []
+        return {"column": place, "values": values}
 
     def first(self) -> list[list[str]]:
         """The first rows as text, of the columns that are always shown."""
-        open_columns = [column for column in self.columns if not column.closed]
         cells = [
-            [
-                in_words(value) if column.digits is None else number(value, column.digits, p=column.p)
-                for value in self.values[column.name][:FIRST].tolist()
-            ]
-            for column in open_columns
+            [column.cell(value) for value in self.values[column.name][:FIRST].tolist()]
+            for column in self.columns
+            if not column.closed
         ]
         return [list(row) for row in zip(*cells, strict=True)]
 
@@ -174,6 +170,29 @@ class DataTable:
             if column.below:
                 return list(map(item_text, self.values[column.name][:FIRST].tolist()))
         return [""] * min(self.n_rows, FIRST)
+
+
+def _texts_of_page(column: Column, values: Any) -> dict[str, Any]:
+    """The cells of a column of text, and where one is shown, or written to a file, in another way than it is."""
+    texts = ["" if value is None else str(value) for value in values.tolist()]
+    as_shown = item_text if column.below else in_words
+    shown = {}
+    cells = {}
+    for k, text in enumerate(texts):
+        on_page = as_shown(values[k])
+        if on_page != text:
+            shown[k] = on_page
+        in_file = guarded(text)
+        if in_file != text:
+            cells[k] = in_file
+    whole = {k: printable(texts[k]) for k in shown}
+    return {"below": column.below, "values": texts, "shown": shown, "whole": whole, "cells": cells}
+
+
+def _numbers_of_page(column: Column, values: Any) -> dict[str, Any]:
+    assert column.digits is not None
+    numbers = [rounded(value, column.digits) for value in values.tolist()]
+    return {"digits": column.digits, "p": column.p, "values": numbers}
 
 
 def in_words(value: Any) -> str:

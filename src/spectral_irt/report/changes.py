@@ -21,8 +21,7 @@ def changes(data: ReportData) -> Section:
         (str(number), printable(move.words), printable(move.because.replace("_", " ")) or "not said", move.changed)
         for number, move in enumerate(moves, start=1)
     )
-    made = count(len(moves), "change was", "changes were")
-    first = f"{made} made to these responses before the fit, in this order. "
+    first = f"{count(len(moves), 'change was', 'changes were')} made to these responses before the fit, in this order. "
     if data.study.held_out is None:
         first += (
             "Results after changes that were chosen by looking at the same responses look better than they would on "
@@ -46,9 +45,8 @@ def sentences_on_changes(record: Mapping[str, Any]) -> list[str]:
     sentences = []
     ledger = [_move_of_record(move) for move in record.get("moves") or []]
     if ledger:
-        verb = "change was" if len(ledger) == 1 else "changes were"
         words = "; ".join(printable(move.words) for move in ledger)
-        sentences.append(f"Before this fit {len(ledger):,} {verb} made: {words}.")
+        sentences.append(f"Before this fit {count(len(ledger), 'change was', 'changes were')} made: {words}.")
     held_out = hold_out_of_record(record.get("hold_out"))
     if held_out is not None:
         sentences.append(held_out.sentence)

@@ -14,7 +14,7 @@ from spectral_irt.persons.residuals import UNEXPECTED_OF_ALL
 from spectral_irt.report.blocks import Column, DataTable, ReportData, Section, Text, cut_short, picture
 from spectral_irt.report.items import closed_if_alike
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, number, plural
+from spectral_irt.text import count, number, one_or_many, plural, sentence_case
 
 LEVELS = (
     Column("severity", "Severity", 2),
@@ -73,26 +73,26 @@ MEANING = (
 OF_SUBSETS = "Severities, measures and fair averages of subsets that nothing links cannot be compared."
 
 
-def unexpected(data: ReportData) -> list[Any]:
+def unexpected_ratings(data: ReportData) -> list[Any]:
     """Single ratings that are far from what is expected; persons are named only where that was asked for."""
     ratings = columns_of(data.study.unexpected_ratings)
     n = len(ratings["z"])
     if not n:
         return [Text(f"No rating is {FAR_OFF:g} or more standard deviations from what the model expects.")]
-    at_least = "at least " if n == UNEXPECTED_OF_ALL else ""
-    first = f"; the {MOST_UNEXPECTED} farthest" if n > MOST_UNEXPECTED else ""
-    said = (
-        f"{at_least}{count(n, 'rating')} of {data.record['counts']['responses']:,} "
-        f"{'is' if n == 1 else 'are'} {FAR_OFF:g} or more standard deviations from what the model expects{first}."
-    )
+    how_many = f"{count(n, 'rating')} of {data.record['counts']['responses']:,} {one_or_many(n, 'is', 'are')}"
+    if n == UNEXPECTED_OF_ALL:
+        how_many = f"at least {how_many}"
+    text = f"{how_many} {FAR_OFF:g} or more standard deviations from what the model expects"
+    if n > MOST_UNEXPECTED:
+        text += f"; the {MOST_UNEXPECTED} farthest"
     names = ["item", *data.study.facets]
     if data.list_persons:
         names.insert(0, "person")
     heads = [Column(name, name.capitalize()) for name in names]
-    shown = {key: values[:MOST_UNEXPECTED] for key, values in ratings.items()}
-    columns = in_codes((*heads, *UNEXPECTED), shown)
-    table = DataTable("unexpected", "Unexpected ratings, the farthest first", columns, shown, noun="ratings")
-    return [Text(said[:1].upper() + said[1:]), table]
+    farthest = {key: values[:MOST_UNEXPECTED] for key, values in ratings.items()}
+    columns = in_codes((*heads, *UNEXPECTED), farthest)
+    table = DataTable("unexpected", "Unexpected ratings, the farthest first", columns, farthest, noun="ratings")
+    return [Text(sentence_case(f"{text}.")), table]
 
 
 def in_codes(columns: Sequence[Column], values: Columns) -> tuple[Column, ...]:
@@ -114,45 +114,69 @@ def facets(data: ReportData) -> Section:
     blocks: list[Any] = []
     appendix: list[Any] = []
     names_of_tables = facet_tables(data.study.facets, data.parts.groups)
-    for name, said in facet_lines(data.study):
+    for name, summary in facet_lines(data.study):
         tables = names_of_tables[name]
-        blocks.append(Text(f"{said}."))
-        display = data.study.plot.facet(name)
-        if len(display.labels):  # none where no two can be compared
-            first, last = display.labels[[0, -1]].tolist()
-            alt = (
-                f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
-                f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
-            )
-            blocks.append(picture(display, alt))
-        table = data.tables[tables.levels]
-        order = severest_first(table)
-        values = {key: column[order] for key, column in table.items()}
-        unlinked = table["subset"].max() > 1
-        caption = f"{count(len(order), name)}, the most severe first{' in each subset' if unlinked else ''}"
-        columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
-        shown = DataTable(tables.levels, caption, columns, values, filters=("status",), details={}, noun=plural(name))
-        blocks.append(Text(f"{MEANING} {OF_SUBSETS}" if unlinked else MEANING))
-        blocks += cut_short(shown, f"{tables.levels}.csv")
+        blocks.append(Text(f"{summary}."))
+        blocks += _picture_of_severities(data, name)
+        blocks += _severities(data, name, tables.levels)
         for key in (tables.interactions, *tables.groups.values()):
-            found = data.tables[key]
-            what = "item" if key == tables.interactions else "group"
-            sure = int((found["p_holm"] < CERTAIN).sum())
-            biases = count(len(found["bias"]), f"{name}-by-{what} bias", f"{name}-by-{what} biases")
-            verb = "is" if sure == 1 else "are"
-            blocks.append(Text(f"{sure:,} of {biases} {verb} significant (Holm, 5%); the appendix has all."))
-            caption = f"Bias by {name} and {what}, the clearest first; positive = more severe there"
-            heads = (Column(name, name.capitalize()), Column(what, what.capitalize()), *BIAS)
-            appendix += cut_short(DataTable(key, caption, heads, found, noun="combinations"), f"{key}.csv")
+            crossed_with = "item" if key == tables.interactions else "group"
+            blocks.append(_how_many_biases(data.tables[key], name, crossed_with))
+            appendix += _biases(data.tables[key], name, crossed_with, key)
         appendix.append(Text(OF_CATEGORIES))
-        first_column = Column(name, name.capitalize())
-        used = data.tables[tables.categories]
-        file = f"{tables.categories}.csv"
-        appendix += category_table(tables.categories, f"Categories by {name}", first_column, used, file)
-    blocks += unexpected(data)
-    of_items = columns_of(data.study.category_use, "item")
+        appendix += category_table(
+            tables.categories,
+            f"Categories by {name}",
+            Column(name, name.capitalize()),
+            data.tables[tables.categories],
+            f"{tables.categories}.csv",
+        )
+    blocks += unexpected_ratings(data)
+    by_item = columns_of(data.study.category_use, "item")
     appendix += category_table(
-        "item_categories", "Categories by item", Column("item", "Item"), of_items, "thresholds.csv"
+        "item_categories", "Categories by item", Column("item", "Item"), by_item, "thresholds.csv"
     )
     title = " and ".join(map(plural, data.study.facets))
-    return Section(tuple(blocks), tuple(appendix), title[:1].upper() + title[1:])
+    return Section(tuple(blocks), tuple(appendix), sentence_case(title))
+
+
+def _picture_of_severities(data: ReportData, name: str) -> list[Any]:
+    """The severities of a facet with their intervals; nothing where no two can be compared."""
+    display = data.study.plot.facet(name)
+    if not len(display.labels):
+        return []
+    first, last = display.labels[[0, -1]].tolist()
+    alt = (
+        f"Severities of {count(len(display.labels), name)} with 95% intervals, from "
+        f"{number(display.difficulty[0])} ({first}) down to {number(display.difficulty[-1])} ({last}) logits."
+    )
+    return [picture(display, alt)]
+
+
+def _severities(data: ReportData, name: str, key: str) -> list[Any]:
+    """What the columns mean, and every level of a facet, the most severe first."""
+    table = data.tables[key]
+    order = severest_first(table)
+    values = {column: cells[order] for column, cells in table.items()}
+    meaning = MEANING
+    caption = f"{count(len(order), name)}, the most severe first"
+    if table["subset"].max() > 1:
+        meaning += f" {OF_SUBSETS}"
+        caption += " in each subset"
+    columns = (Column(name, name.capitalize()), *(closed_if_alike(column, values) for column in LEVELS))
+    levels = DataTable(key, caption, columns, values, filters=("status",), details={}, noun=plural(name))
+    return [Text(meaning), *cut_short(levels, f"{key}.csv")]
+
+
+def _how_many_biases(biases: Columns, name: str, crossed_with: str) -> Text:
+    n_significant = int((biases["p_holm"] < CERTAIN).sum())
+    bias = f"{name}-by-{crossed_with} bias"
+    of_all = count(len(biases["bias"]), bias, f"{bias}es")
+    verb = one_or_many(n_significant, "is", "are")
+    return Text(f"{n_significant:,} of {of_all} {verb} significant (Holm, 5%); the appendix has all.")
+
+
+def _biases(biases: Columns, name: str, crossed_with: str, key: str) -> list[Any]:
+    caption = f"Bias by {name} and {crossed_with}, the clearest first; positive = more severe there"
+    columns = (Column(name, name.capitalize()), Column(crossed_with, crossed_with.capitalize()), *BIAS)
+    return cut_short(DataTable(key, caption, columns, biases, noun="combinations"), f"{key}.csv")

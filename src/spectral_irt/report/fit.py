@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from spectral_irt.report.blocks import (
     picture,
 )
 from spectral_irt.tables import Columns
-from spectral_irt.text import NONE, count, number, p_value, short, within
+from spectral_irt.text import NONE, count, number, p_value, sentence_case, short, within
 
 if TYPE_CHECKING:
     from spectral_irt.plots.dif import DifferentialPlot
@@ -94,48 +94,62 @@ def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
     beside = bool(record.get("conditional_against_marginal"))
     n_checks = n_rows - beside
     if n_checks == 1:
-        said = f"The check is made at {100 * level:g}%."
+        text = f"The check is made at {100 * level:g}%."
     else:
-        said = (
+        text = (
             f"Each of the {n_checks} checks is made at {100 * level:g}%, so that any of them alarms in at most "
             f"{100 * n_checks * level:g}% of data sets that fit the model."
         )
     if beside:
-        said += (
+        text += (
             " The last row is about the population, not the items, and is not counted among them: whether people are "
             "of one population with a normal distribution, and their answers did not choose the items. It looks in a "
             "few directions only, as many as its degrees of freedom."
         )
-    return f"{said} In large data small departures are found too: look at how large they are."
+    return f"{text} In large data small departures are found too: look at how large they are."
 
 
 def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """A row for each check that was made."""
-    found, shared = record["item_fit"], within(record, "fit_checks", "shared")
-    people = within(record, "fit_checks", "erratic_people")
-    bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
-    what = f"{bad:,} of {count(found.get('judged') or 0, 'item')}"
-    if bad:
-        what += f": {found.get('underfit'):,} underfit (noise), {found.get('overfit'):,} overfit (too regular)"
-    rows = [("Items that misfit", f"{what} (adjusted for all items)", NONE)]
+    return [
+        _misfit_row(record["item_fit"]),
+        *_test_rows("Item invariance between low and high scorers", record.get("model_test")),
+        *_dependence_rows(within(record, "fit_checks", "shared")),
+        *_person_rows(within(record, "fit_checks", "erratic_people")),
+        *_test_rows("Conditional against marginal likelihood (Hausman)", record.get("conditional_against_marginal")),
+    ]
 
-    def chi_squared(name: str, test: Mapping[str, Any] | None) -> None:
-        if test:
-            said = f"χ²({test['df']}) = {number(test['statistic'], 1)}"
-            rows.append((name, said, p_value(test.get("p"))))
 
-    chi_squared("Item invariance between low and high scorers", record.get("model_test"))
+def _misfit_row(item_fit: Mapping[str, Any]) -> tuple[str, str, str]:
+    n_misfits = (item_fit.get("underfit") or 0) + (item_fit.get("overfit") or 0)
+    result = f"{n_misfits:,} of {count(item_fit.get('judged') or 0, 'item')}"
+    if n_misfits:
+        underfit = f"{item_fit.get('underfit'):,} underfit (noise)"
+        result += f": {underfit}, {item_fit.get('overfit'):,} overfit (too regular)"
+    return "Items that misfit", f"{result} (adjusted for all items)", NONE
+
+
+def _test_rows(name: str, test: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+    """The row of a chi-squared test, if it was made."""
+    if test:
+        yield name, f"χ²({test['df']}) = {number(test['statistic'], 1)}", p_value(test.get("p"))
+
+
+def _dependence_rows(shared: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+    """What items share beyond the ability: by pairs, and in a contrast of all."""
     if shared:
         pairs = f"{shared.get('dependent_pairs') or 0:,} of {count(shared.get('n_pairs') or 0, 'pair')}"
-        strength = f"first contrast: eigenvalue {number(shared.get('eigenvalue'))}"
-        rows.append(("Local dependence of pairs of items", pairs, p_value(shared.get("pairs_p"))))
-        rows.append(("A second dimension", strength, p_value(shared.get("contrast_p"))))
-    if people:
-        n = people["n_people"]
-        said = f"{people['share'] * n:,.0f} of {n:,} persons, {number(people['chance'] * n, 1)} expected"
-        rows.append(("Person misfit", said, p_value(people.get("p"))))
-    chi_squared("Conditional against marginal likelihood (Hausman)", record.get("conditional_against_marginal"))
-    return rows
+        yield "Local dependence of pairs of items", pairs, p_value(shared.get("pairs_p"))
+        contrast = f"first contrast: eigenvalue {number(shared.get('eigenvalue'))}"
+        yield "A second dimension", contrast, p_value(shared.get("contrast_p"))
+
+
+def _person_rows(misfits: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+    if misfits:
+        n_people = misfits["n_people"]
+        expected = f"{number(misfits['chance'] * n_people, 1)} expected"
+        result = f"{misfits['share'] * n_people:,.0f} of {n_people:,} persons, {expected}"
+        yield "Person misfit", result, p_value(misfits.get("p"))
 
 
 def _map(data: ReportData) -> Any:
@@ -143,7 +157,9 @@ def _map(data: ReportData) -> Any:
         display = FitMap.of_columns(data.tables["item_fit"], conditional=True)
     except OptionError:
         return Text("No item has answers that could misfit.")
-    labels, infit, outfit = (display.table[name] for name in ("item", "infit", "outfit"))
+    labels = display.table["item"]
+    infit = display.table["infit"]
+    outfit = display.table["outfit"]
     worst = [short(item, 40) for item in labels[display.worst(3)].tolist()]
     alt = (
         f"Infit against outfit of {count(len(labels), 'item')}: infit from {number(infit.min())} to "
@@ -167,17 +183,16 @@ def dimensions(data: ReportData) -> Section:
         if within(data.record, "item_fit") is None:
             raise OptionError("It is looked at with the fit of the items, which was left out.")
         raise OptionError("There are too few people or items to see a second dimension or dependent items.")
-    findings = [one for one in data.record["findings"] if one.get("code") in OF_DIMENSIONS]
-    sentences = [f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in findings]
-    codes = {one.get("code") for one in findings}
+    findings = [finding for finding in data.record["findings"] if finding.get("code") in OF_DIMENSIONS]
+    sentences = [f"{finding.get('sentence', '')} {finding.get('remedy') or ''}".strip() for finding in findings]
+    codes = {finding.get("code") for finding in findings}
     if "second_dimension" not in codes and shared["contrast_p"] < EACH:
         sentences.append(f"The first contrast ({p_value(shared['contrast_p'])}) is that of the dependent items.")
     elif "second_dimension" not in codes:
-        sentence = not_significant("second dimension", shared["contrast_p"])
-        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
+        sentences.append(sentence_case(f"{not_significant('second dimension', shared['contrast_p'])}."))
     if "dependent_items" not in codes:
         sentence = not_significant("local dependence", shared["pairs_p"], only_above(shared["detectable"]))
-        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
+        sentences.append(sentence_case(f"{sentence}."))
     blocks: list[Any] = [
         Text(short(" ".join(sentences), 2_000)),
         _variance(data),
@@ -232,12 +247,15 @@ def _residuals(shared: Mapping[str, Any]) -> Table:
     judged = f"{draws:,} data sets drawn given the scores" if draws else "normal distribution (large sample)"
     n_items = shared.get("n_items") or 0
     n_pairs = shared.get("n_pairs") or 0
-    not_judged = n_items * (n_items - 1) // 2 - n_pairs
-    apart = f"Pairs that are not judged: fewer than {MIN_PAIRED} people answered both items"
     rows = [
         ("People and items", f"{number(shared.get('n_people'), 0)} and {number(n_items, 0)}"),
         ("Dependent pairs", f"{shared.get('dependent_pairs') or 0:,} of {n_pairs:,}"),
-        *([(apart, f"{not_judged:,}")] if not_judged > 0 else []),
+    ]
+    n_not_judged = n_items * (n_items - 1) // 2 - n_pairs
+    if n_not_judged > 0:
+        name = f"Pairs that are not judged: fewer than {MIN_PAIRED} people answered both items"
+        rows.append((name, f"{n_not_judged:,}"))
+    rows += [
         ("p-value, adjusted for all pairs", p_value(shared.get("pairs_p"))),
         ("Judged by", judged),
         ("Mean Q3", number(shared.get("mean_q3"), 3)),
@@ -267,31 +285,36 @@ def differential(data: ReportData) -> Section:
     if not data.parts.groups:
         raise OptionError("No groups of people were compared.")
     comparisons = data.study._comparisons(data.parts)
-    left_out = [one.sentence for one in comparisons.values() if isinstance(one, Finding)]
-    if len(left_out) == len(comparisons):
-        raise OptionError(" ".join(left_out))
-    blocks: list[Any] = [Text(_sentence(one)) for one in groupings(data.record)]
-    blocks += [Text(sentence) for sentence in left_out]
+    why_left_out = [finding.sentence for finding in comparisons.values() if isinstance(finding, Finding)]
+    if len(why_left_out) == len(comparisons):
+        raise OptionError(" ".join(why_left_out))
+    blocks: list[Any] = [Text(_comparison_in_words(comparison)) for comparison in groupings(data.record)]
+    blocks += [Text(sentence) for sentence in why_left_out]
     blocks.append(Text("Classes of the Educational Testing Service: A negligible, B moderate, C large."))
     pairs = comparisons_of(data.study, data.parts)
-    for found, group in pairs[:COMPARED]:
+    for comparison, group in pairs[:COMPARED]:
         with suppress(OptionError):  # no item has a finite contrast
-            blocks.append(_contrasts(data.study.plot.dif(found, group)))
+            blocks.append(_contrasts(data.study.plot.dif(comparison, group)))
     if len(pairs) > COMPARED:
         blocks.append(Text(f"The first {COMPARED} of {len(pairs)} comparisons are drawn; the appendix has all."))
-    tables = []
-    for name, columns, what in (("dif", CONTRASTS, "items"), ("dif_thresholds", BY_THRESHOLD, "thresholds")):
-        if name in data.tables:
-            caption = (
-                f"Contrasts of {what} between groups in logits, the largest first; positive = harder for the group"
-            )
-            filters = ("class", "grouping", "group")
-            if "mh_delta" in data.tables[name]:
-                caption += "; of MH delta, on the scale of the classes, negative = harder for the group"
-            contrasts = data.with_texts(largest_first(data.tables[name]))
-            table = DataTable(name, caption, columns, contrasts, filters=filters, noun="comparisons")
-            tables += cut_short(table, f"{name}.csv")
-    return Section(tuple(blocks), tuple(tables))
+    appendix = [
+        *_contrast_table(data, "dif", CONTRASTS, "items"),
+        *_contrast_table(data, "dif_thresholds", BY_THRESHOLD, "thresholds"),
+    ]
+    return Section(tuple(blocks), tuple(appendix))
+
+
+def _contrast_table(data: ReportData, name: str, columns: tuple[Column, ...], what: str) -> list[Any]:
+    """All contrasts of items, or of thresholds; nothing where none were made."""
+    if name not in data.tables:
+        return []
+    caption = f"Contrasts of {what} between groups in logits, the largest first; positive = harder for the group"
+    if "mh_delta" in data.tables[name]:
+        caption += "; of MH delta, on the scale of the classes, negative = harder for the group"
+    contrasts = data.with_texts(largest_first(data.tables[name]))
+    filters = ("class", "grouping", "group")
+    table = DataTable(name, caption, columns, contrasts, filters=filters, noun="comparisons")
+    return cut_short(table, f"{name}.csv")
 
 
 def largest_first(contrasts: Columns) -> Columns:
@@ -303,26 +326,33 @@ def largest_first(contrasts: Columns) -> Columns:
 
 def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The comparisons of groups in the record, which holds one as it is and several as a list."""
-    found = record.get("dif")
-    return list(found) if isinstance(found, list) else [found] if found else []
+    comparisons = record.get("dif")
+    if not comparisons:
+        return []
+    return comparisons if isinstance(comparisons, list) else [comparisons]
 
 
-def _sentence(one: Mapping[str, Any]) -> str:
-    classes = one.get("classes") or {}
-    sizes = ", ".join(f"{short(name, 40)} ({n:,})" for name, n in (one.get("groups") or {}).items())
-    found = f"{classes.get('B', 0):,} in class B and {classes.get('C', 0):,} in class C"
-    several = len(one.get("groups") or ()) > 2
-    more = " in any comparison of two groups" if several else ""
-    each = f" Pictures and table compare each group with {short(one.get('reference'), 40)} alone." if several else ""
+def _comparison_in_words(comparison: Mapping[str, Any]) -> str:
+    """Which groups were compared, and how many items are harder for some of them."""
+    groups = comparison.get("groups") or {}
+    sizes = ", ".join(f"{short(name, 40)} ({n:,})" for name, n in groups.items())
+    reference = short(comparison.get("reference"), 40)
+    classes = comparison.get("classes") or {}
+    in_classes = f"{classes.get('B', 0):,} in class B and {classes.get('C', 0):,} in class C"
+    remark = ""
+    if len(groups) > 2:
+        in_classes += " in any comparison of two groups"
+        remark = f" Pictures and table compare each group with {reference} alone."
     return (
-        f"By {short(one.get('column'), 60)}: {sizes}; compared with {short(one.get('reference'), 40)}. Of "
-        f"{count(one.get('items_compared') or 0, 'item')}, {found}{more}; {one.get('flagged') or 0:,} flagged after "
-        f"adjustment for all. All items together: {p_value(one.get('p'))}.{each}"
+        f"By {short(comparison.get('column'), 60)}: {sizes}; compared with {reference}. Of "
+        f"{count(comparison.get('items_compared') or 0, 'item')}, {in_classes}; {comparison.get('flagged') or 0:,} "
+        f"flagged after adjustment for all. All items together: {p_value(comparison.get('p'))}.{remark}"
     )
 
 
 def _contrasts(display: DifferentialPlot) -> Any:
-    labels, contrast = display.table["item"], display.table["contrast"]
+    labels = display.table["item"]
+    contrast = display.table["contrast"]
     first = ", ".join(
         f"{short(item, 40)} {number(value)}" for item, value in zip(labels[:3], contrast[:3], strict=True)
     )

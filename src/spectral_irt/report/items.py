@@ -18,6 +18,7 @@ from spectral_irt.inference.groups.dif import highest_class
 from spectral_irt.plots.all import category_sheet, curve_sheet
 from spectral_irt.plots.curves import where_expected
 from spectral_irt.plots.distractors import distractor_sheet
+from spectral_irt.plots.wright import WrightMap
 from spectral_irt.report.blocks import (
     ITEM_TEXT,
     MOST,
@@ -105,62 +106,76 @@ def wright(data: ReportData) -> Section:
     if not data.parts.persons:
         raise OptionError("People were left out of the analysis.")
     display = data.study.plot.wright()
-    known, labels, difficulty = display.ability, display.labels, display.difficulty
-    hardest, easiest = short(labels[np.argmax(difficulty)], 40), short(labels[np.argmin(difficulty)], 40)
-    alt = (
-        f"Wright map, {count(len(known), 'person')} to the left: mean {number(known.mean())}, "
-        f"middle half from {number(np.quantile(known, 0.25))} to {number(np.quantile(known, 0.75))} logits. "
-        f"{count(len(labels), display.what)} to the right: from {number(difficulty.min())} ({easiest}) to "
-        f"{number(difficulty.max())} ({hardest}). The table below the picture has the numbers."
+    return Section(
+        (
+            Text(_how_to_read(data, display.facets)),
+            picture(display, _wright_map_in_words(display), narrow=display.on_a_phone),
+            _numbers_of_wright_map(display),
+        )
     )
+
+
+def _how_to_read(data: ReportData, facets: Iterable[str]) -> str:
+    """What it means to stand high on the map, and level with an item."""
     trait = data.words.trait
     if data.binary:
-        said = (
+        text = (
             f"High {trait} and high difficulty are at the top. A person level with an item has a 50% chance of a right "
             "answer to it."
         )
     else:
-        said = (
+        text = (
             f"High {trait} and high thresholds are at the top. At threshold (2) of an item, its second and its third "
             "category are equally likely."
         )
-    said += "".join(f" A {name} high up is severe." for name in display.facets)
+    for facet in facets:
+        text += f" A {facet} high up is severe."
     if data.study._comparable() is not None:
-        said += " People of different subsets, which nothing links, cannot be compared on it."
-    digits, table = 2 if display.scale.is_logits else 1, display.columns()
-    rows = tuple(
-        (f"{number(low, digits)} to {number(high, digits)}", f"{n:,}", f"{k:,}", *(short(one, 200) for one in which))
-        for low, high, n, k, *which in zip(*(table[name].tolist() for name in table), strict=True)
+        text += " People of different subsets, which nothing links, cannot be compared on it."
+    return text
+
+
+def _wright_map_in_words(display: WrightMap) -> str:
+    ability = display.ability
+    difficulty = display.difficulty
+    hardest = short(display.labels[np.argmax(difficulty)], 40)
+    easiest = short(display.labels[np.argmin(difficulty)], 40)
+    return (
+        f"Wright map, {count(len(ability), 'person')} to the left: mean {number(ability.mean())}, "
+        f"middle half from {number(np.quantile(ability, 0.25))} to {number(np.quantile(ability, 0.75))} logits. "
+        f"{count(len(difficulty), display.what)} to the right: from {number(difficulty.min())} ({easiest}) to "
+        f"{number(difficulty.max())} ({hardest}). The table below the picture has the numbers."
     )
+
+
+def _numbers_of_wright_map(display: WrightMap) -> Table:
+    """A row for each stretch of the scale: how many people, how many items, and which."""
+    digits = 2 if display.scale.is_logits else 1
+    rows = []
+    for low, high, n_people, n_items, *labels in zip(
+        *(column.tolist() for column in display.columns().values()), strict=True
+    ):
+        stretch = f"{number(low, digits)} to {number(high, digits)}"
+        rows.append((stretch, f"{n_people:,}", f"{n_items:,}", *(short(label, 200) for label in labels)))
     head = ("Scale", "People", f"{display.what.capitalize()}s", f"Which {display.what}s", *display.facets)
-    numbers = Table("The numbers of the picture", head, rows, folded=True)
-    drawn = picture(display, alt, narrow=display.on_a_phone)
-    return Section((Text(said), drawn, numbers))
+    return Table("The numbers of the picture", head, tuple(rows), folded=True)
 
 
 def item_table(data: ReportData) -> Section:
     """Every item, the hardest first; a row opens to its curve, its options or thresholds, and its fit."""
-    values: Columns = dict(data.tables["items"])
-    for name in ("item_fit", "item_analysis"):
-        values |= {key: column for key, column in data.tables.get(name, {}).items() if key not in values}
-    if "mean_score" in values and not data.study.facets:
-        values["mean_score"] = data.items.mean_in_codes(values["mean_score"])
+    values = item_values(data)
     unknown = np.isnan(values["difficulty"])
     order = np.lexsort((-np.where(unknown, 0.0, values["difficulty"]), unknown))
-    marks = dif_marks(data)
-    if marks.any():
-        values["dif"] = marks
-    if data.items.moved_by_prior.any():
-        values["prior"] = prior_marks(data.items)
-    anchored = values["anchored"].astype(bool) if "anchored" in values else np.zeros(len(unknown), dtype=bool)
-    for name in ("se", "measure_se"):  # an anchor is given, not estimated
-        if name in values and anchored.any():
-            values[name] = np.where(anchored, np.nan, values[name])
     values = {name: column[order] for name, column in values.items()}
-    columns = [closed_if_alike(column, values) for column in data.heads(OF_RATINGS if data.study.facets else COLUMNS)]
-    if not data.binary:
+    heads = OF_RATINGS if data.study.facets else COLUMNS
+    columns = [closed_if_alike(column, values) for column in data.heads(heads)]
+    if data.binary:
+        meaning = "larger difficulty = harder"
+        row_opens_to = "its curve and its fit"
+    else:
+        meaning = "location: mean of the thresholds"
+        row_opens_to = "its curve, its categories and its fit"
         columns = [replace(column, head=OF_CATEGORIES.get(column.name, column.head)) for column in columns]
-    meaning = "larger difficulty = harder" if data.binary else "location: mean of the thresholds"
     table = DataTable(
         "items",
         f"{count(len(order), 'item')}, the hardest first; {meaning}, in logits",
@@ -170,27 +185,55 @@ def item_table(data: ReportData) -> Section:
         details=details(data, order),
         noun="items",
     )
-    more = "its curve and its fit" if data.binary else "its curve, its categories and its fit"
-    how = f"Click on a column's name to sort, on an item's name to see {more}."
-    if data.parts.fit or data.study.facets:
-        what = "given the totals of the persons" if data.study.facets else "at the estimated measures"
-        said = (
-            f"Infit and outfit are mean squares {what}: 1 fits, above 1 is underfit (noise), below 1 "
-            "overfit (more regular than the model)."
-        ) + ("" if data.study.facets else " Which items misfit is decided by infit given the scores (conditional).")
-    else:
-        said = (
-            f"The fit of the items was left out of the analysis, and with it what was observed by {data.words.trait}."
-        )
+    how_to_use = f"Click on a column's name to sort, on an item's name to see {row_opens_to}."
+    meaning_of_columns = _about_fit(data)
     if "prior" in values:
-        which = "items" if data.binary else "thresholds"
-        said += (
-            f" Prior: {which} that the prior moved by more than {MOVED:g} logits"
-            + (", and by how much" if data.binary else "")
-            + "; alone: no finite estimate without it."
-        )
-    blocks = (Text(how, screen=True), Text(said), *cut_short(table, "items.csv"))
+        meaning_of_columns += _about_prior_marks(data)
+    blocks = (Text(how_to_use, screen=True), Text(meaning_of_columns), *cut_short(table, "items.csv"))
     return Section(blocks, tuple(categories(data)))
+
+
+def item_values(data: ReportData) -> Columns:
+    """The columns of the table of items: those of its file, of fit and of the classical analysis, and marks."""
+    values: Columns = dict(data.tables["items"])
+    for name in ("item_fit", "item_analysis"):
+        values |= {key: column for key, column in data.tables.get(name, {}).items() if key not in values}
+    if "mean_score" in values and not data.study.facets:
+        values["mean_score"] = data.items.mean_in_codes(values["mean_score"])
+    marks = dif_marks(data)
+    if marks.any():
+        values["dif"] = marks
+    if data.items.moved_by_prior.any():
+        values["prior"] = prior_marks(data.items)
+    if "anchored" in values:  # an anchor is given, not estimated
+        anchored = values["anchored"].astype(bool)
+        for name in ("se", "measure_se"):
+            if name in values and anchored.any():
+                values[name] = np.where(anchored, np.nan, values[name])
+    return values
+
+
+def _about_fit(data: ReportData) -> str:
+    """What infit and outfit are in this table."""
+    if data.study.facets:
+        return (
+            "Infit and outfit are mean squares given the totals of the persons: 1 fits, above 1 is underfit (noise), "
+            "below 1 overfit (more regular than the model)."
+        )
+    if data.parts.fit:
+        return (
+            "Infit and outfit are mean squares at the estimated measures: 1 fits, above 1 is underfit (noise), below 1 "
+            "overfit (more regular than the model). Which items misfit is decided by infit given the scores "
+            "(conditional)."
+        )
+    return f"The fit of the items was left out of the analysis, and with it what was observed by {data.words.trait}."
+
+
+def _about_prior_marks(data: ReportData) -> str:
+    moved = f"thresholds that the prior moved by more than {MOVED:g} logits"
+    if data.binary:
+        moved = f"items that the prior moved by more than {MOVED:g} logits, and by how much"
+    return f" Prior: {moved}; alone: no finite estimate without it."
 
 
 def dif_marks(data: ReportData) -> NDArray[Any]:
@@ -198,14 +241,17 @@ def dif_marks(data: ReportData) -> NDArray[Any]:
     marks = np.full(data.items.n_items, "", dtype=object)
     if data.study.facets:
         return marks
-    comparisons = data.study._grouped(data.parts)
-    for column, found in comparisons.items():
-        flagged = found.items["flagged"] | found.contrasts["flagged"].reshape(-1, len(found.items["item"])).any(axis=0)
-        place = positions(found.items["item"].tolist(), data.items.labels)
-        for k, letter in zip(
-            place[flagged].tolist(), highest_class(found.items, found.contrasts)[flagged], strict=True
-        ):
-            marks[k] = f"{marks[k]}, {letter} ({column})" if marks[k] else f"{letter} ({column})"
+    for column, comparison in data.study._grouped(data.parts).items():
+        items, contrasts = comparison.items, comparison.contrasts
+        flagged_in_contrast = contrasts["flagged"].reshape(-1, len(items["item"])).any(axis=0)
+        flagged = items["flagged"] | flagged_in_contrast
+        place = positions(items["item"].tolist(), data.items.labels)
+        letters = highest_class(items, contrasts)
+        for k, letter in zip(place[flagged].tolist(), letters[flagged], strict=True):
+            mark = f"{letter} ({column})"
+            if marks[k]:
+                mark = f"{marks[k]}, {mark}"
+            marks[k] = mark
     return marks
 
 
@@ -216,60 +262,72 @@ def prior_marks(calibration: Calibration) -> NDArray[Any]:
     """
     layout = calibration.layout
     assert calibration.without_prior is not None
-    alone = calibration.moved_by_prior & ~np.isfinite(calibration.without_prior)
+    only_by_prior = calibration.moved_by_prior & ~np.isfinite(calibration.without_prior)
+    shift = calibration.thresholds - calibration.without_prior
     marks = np.full(layout.n_items, "", dtype=object)
     for item in np.unique(layout.item[calibration.moved_by_prior]).tolist():
-        mine = np.flatnonzero((layout.item == item) & calibration.moved_by_prior)
+        moved = np.flatnonzero((layout.item == item) & calibration.moved_by_prior)  # thresholds of the item
+        of_prior = moved[only_by_prior[moved]]
         if layout.binary:
-            shift = calibration.thresholds[mine[0]] - calibration.without_prior[mine[0]]
-            marks[item] = "alone" if alone[mine[0]] else f"{shift:+.2f}"
+            marks[item] = "alone" if len(of_prior) else f"{shift[moved[0]]:+.2f}"
             continue
-        marks[item] = ", ".join(map(str, layout.level[mine].tolist()))
-        if alone[mine].all():
+        marks[item] = ", ".join(map(str, layout.level[moved].tolist()))
+        if len(of_prior) == len(moved):
             marks[item] += " alone"
-        elif alone[mine].any():
-            marks[item] += f" ({', '.join(map(str, layout.level[mine[alone[mine]]].tolist()))} alone)"
+        elif len(of_prior):
+            marks[item] += f" ({', '.join(map(str, layout.level[of_prior].tolist()))} alone)"
     return marks
 
 
 def closed_if_alike(column: Column, values: Columns) -> Column:
     """A column of words that are all the same says nothing; it is shown in opened rows."""
-    words = column.name in ("misfit", "status", "dif") and column.name in values
-    return replace(column, closed=True) if words and len(set(values[column.name].tolist())) < 2 else column
+    if column.name not in ("misfit", "status", "dif") or column.name not in values:
+        return column
+    if len(set(values[column.name].tolist())) > 1:
+        return column
+    return replace(column, closed=True)
 
 
 def details(data: ReportData, order: Ints) -> dict[str, Any]:
     """What an opened row shows besides its columns; `order` has the items (positions) of the rows."""
     row = np.empty(len(order), dtype=np.int64)
     row[order] = np.arange(len(order))
-    found: dict[str, Any] = {"trait": data.words.trait}
+    details: dict[str, Any] = {"trait": data.words.trait}
     if data.strata is not None:
-        found["strata"] = strata(data, data.strata, row)
+        details["strata"] = strata(data, data.strata, row)
     if not data.binary:
-        layout, every = data.items.layout, data.items.thresholds
-        ends = np.cumsum(layout.max_score)
-        found["thresholds"] = [
-            [rounded(value, 3) for value in every[ends[k] - layout.max_score[k] : ends[k]].tolist()]
-            for k in order[:MOST].tolist()
+        thresholds = np.split(data.items.thresholds, np.cumsum(data.items.layout.max_score)[:-1])
+        details["thresholds"] = [
+            [rounded(value, 3) for value in thresholds[item].tolist()] for item in order[:MOST].tolist()
         ]
-    if not data.binary and not data.study.facets:
-        values = category_values(data)
-        shown = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
-        head = ["Answer", "People", f"Mean {data.words.trait}", "Infit", "Threshold", "s.e."]
-        if "without_prior" in values:
-            head.append("Without prior")
-            shown += _numbers_of(values, without_prior=2)
-        found["tables"] = [_inner("Categories", head, row[np.repeat(np.arange(len(row)), layout.max_score + 1)], shown)]
-    elif data.study.facets:
-        used = columns_of(data.study.category_use, "item")
-        shown = _numbers_of(used, n=0, expected=1, mean_measure=2, expected_measure=2, outfit=2)
-        head = ["Category", "Ratings", "Expected", "Mean measure", "Expected measure", "Outfit"]
-        codes = [f"{code:g}" for code in used["category"].tolist()]
-        rows = row[positions(used["item"].tolist(), data.tables["items"]["item"])]
-        found["tables"] = [_inner("Categories", head, rows, [codes, *shown])]
+    if data.study.facets:
+        details["tables"] = [use_of_categories(data, row)]
+    elif not data.binary:
+        details["tables"] = [categories_of_items(data, row)]
     elif "distractors" in data.tables:
-        found["tables"] = [options(data, row)]
-    return found
+        details["tables"] = [options(data, row)]
+    return details
+
+
+def categories_of_items(data: ReportData, row: Ints) -> dict[str, Any]:
+    """The categories of ordered answers, by row."""
+    values = category_values(data)
+    head = ["Answer", "People", f"Mean {data.words.trait}", "Infit", "Threshold", "s.e."]
+    cells = [values["answer"].tolist(), *_numbers_of(values, n=0, mean_ability=2, infit=2, threshold=2, se=2)]
+    if "without_prior" in values:
+        head.append("Without prior")
+        cells += _numbers_of(values, without_prior=2)
+    n_categories = data.items.layout.max_score + 1
+    return _inner("Categories", head, row[np.repeat(np.arange(len(row)), n_categories)], cells)
+
+
+def use_of_categories(data: ReportData, row: Ints) -> dict[str, Any]:
+    """How the categories of ratings were used, by row."""
+    used = columns_of(data.study.category_use, "item")
+    head = ["Category", "Ratings", "Expected", "Mean measure", "Expected measure", "Outfit"]
+    codes = [f"{code:g}" for code in used["category"].tolist()]
+    cells = [codes, *_numbers_of(used, n=0, expected=1, mean_measure=2, expected_measure=2, outfit=2)]
+    return _inner("Categories", head, row[positions(used["item"].tolist(), data.tables["items"]["item"])], cells)
 
 
 def strata(data: ReportData, curves: Columns, row: Ints) -> dict[int, list[int]]:
@@ -279,24 +337,27 @@ def strata(data: ReportData, curves: Columns, row: Ints) -> dict[int, list[int]]
     place = where_expected(np.clip(curves["expected"], NEAR_END, layout.max_score[items] - NEAR_END), table)
     values = (curves["n"], 1000 * curves["observed"], 100 * place, 1000 * curves["ci_low"], 1000 * curves["ci_high"])
     flat = np.rint(np.stack(values, axis=1)).astype(np.int64)
-    found: dict[int, list[int]] = {}
+    marks_of_row: dict[int, list[int]] = {}
     for k, mark in zip(row[items].tolist(), flat.tolist(), strict=True):
         if k < MOST:
-            found.setdefault(k, []).extend(mark)
-    return found
+            marks_of_row.setdefault(k, []).extend(mark)
+    return marks_of_row
 
 
 def options(data: ReportData, row: Ints) -> dict[str, Any]:
     """Who chose which option, by row; the right one has a mark."""
-    chosen, items = data.tables["distractors"], data.tables["items"]["item"]
-    names = [
-        f"{short(option, 40)}{' (key)' if key else ''}"
-        for option, key in zip(chosen["option"].tolist(), chosen["key"].tolist(), strict=True)
-    ]
-    shares = [f"{100 * share:.1f}%" for share in chosen["share"].tolist()]
-    n, ability, r = _numbers_of(chosen, n=0, mean_ability=2, point_biserial=2)
+    table = data.tables["distractors"]
+    names = []
+    for option, is_key in zip(table["option"].tolist(), table["key"].tolist(), strict=True):
+        name = short(option, 40)
+        if is_key:
+            name += " (key)"
+        names.append(name)
+    shares = [f"{100 * share:.1f}%" for share in table["share"].tolist()]
+    n, ability, r = _numbers_of(table, n=0, mean_ability=2, point_biserial=2)
     head = ["Option", "People", "Share", f"Mean {data.words.trait}", "r with the rest"]
-    return _inner("Options", head, row[positions(chosen["item"].tolist(), items)], [names, n, shares, ability, r])
+    rows = row[positions(table["item"].tolist(), data.tables["items"]["item"])]
+    return _inner("Options", head, rows, [names, n, shares, ability, r])
 
 
 def _numbers_of(columns: Columns, **digits: int) -> list[list[str]]:
@@ -305,11 +366,11 @@ def _numbers_of(columns: Columns, **digits: int) -> list[list[str]]:
 
 def _inner(caption: str, head: list[str], rows: Ints, cells: Iterable[Iterable[str]]) -> dict[str, Any]:
     """A small table of each opened row, from its cells and the rows that they belong to."""
-    found: dict[int, list[list[str]]] = {}
-    for row, *shown in zip(rows.tolist(), *cells, strict=True):
+    rows_of_tables: dict[int, list[list[str]]] = {}
+    for row, *texts in zip(rows.tolist(), *cells, strict=True):
         if row < MOST:
-            found.setdefault(row, []).append(shown)
-    return {"caption": caption, "head": head, "rows": found}
+            rows_of_tables.setdefault(row, []).append(texts)
+    return {"caption": caption, "head": head, "rows": rows_of_tables}
 
 
 def curves(data: ReportData) -> Section:
@@ -332,10 +393,10 @@ def curves(data: ReportData) -> Section:
             "at the thresholds. Where a threshold lies below the one before it, the category between them is never the "
             "most likely answer."
         )
-        labels = list(data.study.responses.answer_labels.values())
-        if labels and all(one == labels[0] for one in labels):
-            named = ", ".join(f"{code:g} = {text}" for code, text in labels[0].items())
-            sheets[category_sheet] += f" The answers: {named}."
+        labels_of_items = list(data.study.responses.answer_labels.values())
+        if labels_of_items and all(labels == labels_of_items[0] for labels in labels_of_items):
+            answers = ", ".join(f"{code:g} = {text}" for code, text in labels_of_items[0].items())
+            sheets[category_sheet] += f" The answers: {answers}."
     elif "distractors" in data.tables:
         sheets[distractor_sheet] = (
             f"The share of people who choose each option, by {trait} on the other items: the curve of the key, which "
@@ -359,8 +420,10 @@ def category_values(data: ReportData) -> Columns:
             continue
         values[name] = np.full(len(above), np.nan)
         values[name][above] = data.tables["thresholds"][name]
-    named = zip(values["item"].tolist(), values["code"].tolist(), strict=True)
-    values["answer"] = np.array([data.study.responses.answer_names(item, [c])[0] for item, c in named], dtype=object)
+    answers = []
+    for item, code in zip(values["item"].tolist(), values["code"].tolist(), strict=True):
+        answers += data.study.responses.answer_names(item, [code])
+    values["answer"] = np.array(answers, dtype=object)
     return values
 
 
@@ -368,11 +431,11 @@ def categories(data: ReportData) -> list[Any]:
     """Every category, with its threshold; nothing where answers are right or wrong."""
     if data.binary or data.study.facets:
         return []
-    said = (
+    meaning = (
         f"Mean {data.words.trait} should rise with the category, and infit be near 1. A threshold, in logits, is where "
         "the category and the one below it are equally likely."
     )
     values = category_values(data)
     caption = f"{count(len(values['item']), 'category', 'categories')} of the items"
     table = DataTable("categories", caption, data.heads(CATEGORIES), values, details={}, noun="categories")
-    return [Text(said), *cut_short(table, "thresholds.csv")]
+    return [Text(meaning), *cut_short(table, "thresholds.csv")]

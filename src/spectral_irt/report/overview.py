@@ -7,7 +7,7 @@ from typing import Any
 
 from spectral_irt.inference.scores.reliability import NOT_DEFINED
 from spectral_irt.report.blocks import FindingList, ReportData, Section, Table, Text
-from spectral_irt.text import Words, count, number, plural, printable, short, whole_percent, within
+from spectral_irt.text import Words, count, number, one_or_many, plural, printable, short, whole_percent, within
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
 NAMED = 20  # items of a finding that are listed
@@ -23,13 +23,15 @@ NO_PRIOR = "Prior: none"  # how the finding begins that says so; the table of th
 
 def findings(data: ReportData) -> Section:
     """The data in a sentence; what is odd, the most serious first, and what to do about it."""
-    every = [one for one in data.record["findings"] if not str(one.get("sentence", "")).startswith(NO_PRIOR)]
     about_reading = notes_on_reading(data)
     first = in_a_sentence(data)
     if about_reading:
         first += " How they were read is said after the methods."
-    # Two groupings may have the same to say.
-    results = {str(one.get("sentence")): one for one in every if one not in about_reading}
+    results = {}
+    for finding in data.record["findings"]:
+        sentence = str(finding.get("sentence", ""))
+        if finding not in about_reading and not sentence.startswith(NO_PRIOR):
+            results[sentence] = finding  # once: two groupings may have the same to say
     return Section((Text(first), *finding_blocks(list(results.values()), words_of_codes(data))))
 
 
@@ -38,13 +40,14 @@ def reading(data: ReportData) -> Section:
     notes = notes_on_reading(data)
     if not notes:
         return Section(())
-    return Section((FindingList(shown_findings(notes, words_of_codes(data))),))
+    return Section((FindingList(findings_of_page(notes, words_of_codes(data))),))
 
 
 def notes_on_reading(data: ReportData) -> list[Mapping[str, Any]]:
     """Findings of the record that say how the data were read, but for warnings."""
     codes = {"cut_at_median", *(note.code for note in data.study.responses.notes if note.severity == "note")}
-    return [one for one in data.record["findings"] if one.get("code") in codes and one.get("severity") == "note"]
+    notes = [finding for finding in data.record["findings"] if finding.get("severity") == "note"]
+    return [note for note in notes if note.get("code") in codes]
 
 
 def words_of_codes(data: ReportData) -> Callable[[str], str]:
@@ -63,94 +66,105 @@ def in_a_sentence(data: ReportData) -> str:
     counts = data.record["counts"]
     answers = counts.get("responses") or 0
     source = printable(within(data.record, "input", "source") or "the data given")
-    people, items = count(counts.get("persons", 0), "person"), count(counts.get("items", 0), "item")
+    people = count(counts.get("persons", 0), "person")
+    items = count(counts.get("items", 0), "item")
     if data.study.facets:
-        facets = " and ".join(count(one["levels"], name) for name, one in data.record["facets"].items())
+        facets = " and ".join(count(facet["levels"], name) for name, facet in data.record["facets"].items())
         return f"{people} have {count(answers, 'rating')} on {items} by {facets}. The data: {source}."
+    text = f"{people} gave {count(answers, 'answer')} to {items}"
     if not data.binary:
-        more = f" with {count(counts.get('thresholds') or 0, 'threshold')}"
-    else:
-        more = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
-    return f"{people} gave {count(answers, 'answer')} to {items}{more}. The data: {source}."
+        text += f" with {count(counts.get('thresholds') or 0, 'threshold')}"
+    elif answers:
+        text += f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right"
+    return f"{text}. The data: {source}."
 
 
 def finding_blocks(
     every: Sequence[Mapping[str, Any]], word: Callable[[str], str] = lambda code: "items"
 ) -> tuple[Any, ...]:
     """Findings as records have them, in words; `word` says what those of a code are about."""
-    found = sorted(every, key=lambda one: ORDER.get(str(one.get("severity")), 2))
-    if not found:
+    findings = sorted(every, key=lambda finding: ORDER.get(str(finding.get("severity")), 2))
+    if not findings:
         return (Text("No problems were found."),)
-    warnings = sum(one.get("severity") != "note" for one in found)
-    if warnings:
-        first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do"
-        first += "." if warnings == len(found) else "; then notes."
-    else:
+    n_warnings = sum(finding.get("severity") != "note" for finding in findings)
+    if not n_warnings:
         first = "Nothing that would change how the results are read. For the record:"
-    return Text(first), FindingList(shown_findings(found, word))
+    else:
+        first = f"{count(n_warnings, 'warning')} that may change how the results are read, and what to do"
+        first += "; then notes." if n_warnings < len(findings) else "."
+    return Text(first), FindingList(findings_of_page(findings, word))
 
 
-def shown_findings(found: Sequence[Mapping[str, Any]], word: Callable[[str], str]) -> tuple[Mapping[str, Any], ...]:
+def findings_of_page(
+    findings: Sequence[Mapping[str, Any]], word: Callable[[str], str]
+) -> tuple[Mapping[str, Any], ...]:
     """Findings as the page has them."""
     return tuple(
         {
-            "severity": str(one.get("severity", "note")),
-            "sentence": printable(one.get("sentence", "")),
-            "remedy": printable(one.get("remedy") or ""),
-            "items": tuple(short(item) for item in (one.get("items") or [])[:NAMED]),
-            "more": max(int(one.get("n_items") or 0) - NAMED, 0),
-            "word": word(str(one.get("code"))),
+            "severity": str(finding.get("severity", "note")),
+            "sentence": printable(finding.get("sentence", "")),
+            "remedy": printable(finding.get("remedy") or ""),
+            "items": tuple(short(item) for item in (finding.get("items") or [])[:NAMED]),
+            "more": max(int(finding.get("n_items") or 0) - NAMED, 0),
+            "word": word(str(finding.get("code"))),
         }
-        for one in found
+        for finding in findings
     )
 
 
 def summary(data: ReportData) -> Section:
     """Counts, reliability, targeting."""
-    counts, found = data.record["counts"], data.record.get("reliability")
-    forms = within(data.record, "forms", "forms") or 0
+    rows = count_rows(data)
+    reliability = data.record.get("reliability")
+    remarks: list[Text] = []
+    if reliability:
+        kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
+        rows += reliability_rows(reliability, kinds, data.words, binary=data.binary)
+        rows += floor_and_ceiling(reliability)
+        if reliability.get("eap_reliability") is not None:
+            remarks.append(Text(good_enough(reliability["eap_reliability"])))
+        subset = in_first_subset(data)
+        if subset:
+            remarks.append(Text(f"Reliability, targeting and extreme scores are those of {subset}."))
+    else:
+        remarks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
+    table = Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))
+    return Section((table, *remarks))
+
+
+def count_rows(data: ReportData) -> list[tuple[str, str, str]]:
+    """How many people, items, thresholds and answers there are."""
+    counts = data.record["counts"]
     estimated = counts.get("items_with_estimate", counts.get("items"))
     rows = [
         ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
-        ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),
-        (
-            "Ratings" if data.study.facets else "Answers",
-            number(counts.get("responses"), 0),
-            share_missing(counts, forms),
-        ),
     ]
-    if data.binary or data.study.facets:
-        del rows[2]
-    if found:
-        kinds = ("persons",) if data.study.facets else ("persons", "items")  # facets have sections of their own
-        rows += reliability_rows(found, kinds, data.words, binary=data.binary)
-        rows += floor_and_ceiling(found)
-    blocks: list[Any] = [Table("Counts, reliability and targeting", ("", "Value", "What it says"), tuple(rows))]
-    if found and found.get("eap_reliability") is not None:
-        blocks.append(Text(good_enough(found["eap_reliability"])))
-    if found and (subset := in_first_subset(data)):
-        blocks.append(Text(f"Reliability, targeting and extreme scores are those of {subset}."))
-    if not found:
-        blocks.append(Text("Reliability and targeting are not here: people were left out of the analysis."))
-    return Section(tuple(blocks))
+    if not data.binary and not data.study.facets:
+        rows.append(("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"))
+    answers = "Ratings" if data.study.facets else "Answers"
+    n_forms = within(data.record, "forms", "forms") or 0
+    rows.append((answers, number(counts.get("responses"), 0), share_missing(counts, n_forms)))
+    return rows
 
 
 def in_first_subset(data: ReportData) -> str:
     """Of ratings in subsets that nothing links, whose measures are described; "" where all can be compared."""
-    some = data.study._comparable()
-    return "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person')}"
+    comparable = data.study._comparable()
+    if comparable is None:
+        return ""
+    return f"subset 1, {int(comparable.sum()):,} of {count(len(comparable), 'person')}"
 
 
-def floor_and_ceiling(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def floor_and_ceiling(reliability: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """How many persons have the lowest and the highest possible score."""
-    n = int(found.get("n_persons") or 0)
+    n_persons = int(reliability.get("n_persons") or 0)
     rows = []
     for name, field, which in (("Floor", "n_lowest", "lowest"), ("Ceiling", "n_highest", "highest")):
-        number_of = int(found.get(field) or 0)
-        have = "has" if number_of == 1 else "have"
-        said = f"{number_of:,} of {count(n, 'person')} {have} the {which} possible score"
-        rows.append((name, whole_percent(number_of, n), said))
+        n_at_end = int(reliability.get(field) or 0)
+        have = one_or_many(n_at_end, "has", "have")
+        meaning = f"{n_at_end:,} of {count(n_persons, 'person')} {have} the {which} possible score"
+        rows.append((name, whole_percent(n_at_end, n_persons), meaning))
     return rows
 
 
@@ -169,62 +183,70 @@ def share_missing(counts: Mapping[str, Any], forms: int = 0) -> str:
 
 
 def reliability_rows(
-    found: Mapping[str, Any], kinds: Sequence[str], words: Words, *, binary: bool
+    reliability: Mapping[str, Any], kinds: Sequence[str], words: Words, *, binary: bool
 ) -> list[tuple[str, str, str]]:
     """The reliabilities, each under its name with what it says."""
     rows = []
-    eap, kr20 = found.get("eap_reliability"), found.get("kr20")
+    eap = reliability.get("eap_reliability")
     if eap is not None:
-        said = f"of the {words.traits}: {100 * eap:.0f}% of their variance is true variance; the coefficient to report"
-        rows.append(("EAP reliability", number(eap), said))
-    if kr20 is not None:
-        rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
-    if found.get("alpha") is not None:
-        rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
-    names = {"persons": "Person separation index (PSI)", "items": "Item separation reliability"}
-    everybody = within(found, "persons_with_extremes", "reliability")
-    with_extremes = "" if everybody is None or everybody < 0 else f"; {number(everybody)} with them"
-    about = {
-        "persons": f"person separation reliability without extreme scores{with_extremes}",
-        "items": "how precisely the items are ordered",
-    }
-    for kind in kinds:
-        name, said, one = names[kind], about[kind], found.get(kind) or {}
-        if one.get("separation") is not None and (kind == "items" or found.get("method") != "eap"):
-            more = f"separation {number(one['separation'])}, strata {number(one.get('strata'), 1)}"
-            reliable = one.get("reliability")
-            if reliable is not None and reliable < 0:
-                reliable = None
-                more = f"{NOT_DEFINED}; {more}"
-            rows.append((name, number(reliable), f"{said}; {more}"))
-    target = found.get("targeting")
+        meaning = f"of the {words.traits}: {100 * eap:.0f}% of their variance is true variance"
+        rows.append(("EAP reliability", number(eap), f"{meaning}; the coefficient to report"))
+    if reliability.get("kr20") is not None:
+        rows.append(("KR-20 (Cronbach's alpha)", number(reliability["kr20"]), "reliability of the raw score"))
+    if reliability.get("alpha") is not None:
+        meaning = "of the total score, over complete answers"
+        rows.append(("Cronbach's alpha", number(reliability["alpha"]), meaning))
+    if "persons" in kinds and reliability.get("method") != "eap":
+        meaning = "person separation reliability without extreme scores"
+        everybody = within(reliability, "persons_with_extremes", "reliability")
+        if everybody is not None and everybody >= 0:
+            meaning += f"; {number(everybody)} with them"
+        rows += separation_row("Person separation index (PSI)", reliability.get("persons"), meaning)
+    if "items" in kinds:
+        meaning = "how precisely the items are ordered"
+        rows += separation_row("Item separation reliability", reliability.get("items"), meaning)
+    target = reliability.get("targeting")
     if target is not None:
         rows.append(("Targeting", f"{target:+z.2f}", targeting(target, words, binary=binary)))
     return rows
 
 
+def separation_row(name: str, separation: Mapping[str, Any] | None, meaning: str) -> list[tuple[str, str, str]]:
+    """The reliability that goes with a separation, and the separation itself; no row where it is not known."""
+    if not separation or separation.get("separation") is None:
+        return []
+    value = separation.get("reliability")
+    sizes = f"separation {number(separation['separation'])}, strata {number(separation.get('strata'), 1)}"
+    if value is not None and value < 0:
+        return [(name, number(None), f"{meaning}; {NOT_DEFINED}; {sizes}")]
+    return [(name, number(value), f"{meaning}; {sizes}")]
+
+
 def good_enough(reliability: float) -> str:
     """What a reliability is usually held to be good for."""
     reliability = round(reliability, 2)  # as it is shown
-    said = f"A reliability of {number(reliability)} is"
+    it_is = f"A reliability of {number(reliability)} is"
     if reliability >= FOR_PERSONS:
-        return f"{said} enough for decisions about single persons ({FOR_PERSONS:.2f} is usually asked for)."
+        return f"{it_is} enough for decisions about single persons ({FOR_PERSONS:.2f} is usually asked for)."
     if reliability >= FOR_GROUPS:
-        rest = f"not for decisions about single persons ({FOR_PERSONS:.2f})"
-        return f"{said} enough to compare groups ({FOR_GROUPS:.2f} is usually asked for), {rest}."
-    rest = f"and low for comparing groups ({FOR_GROUPS:.2f} is usually asked for)"
-    return f"{said} too low for decisions about single persons, {rest}."
+        return (
+            f"{it_is} enough to compare groups ({FOR_GROUPS:.2f} is usually asked for), not for decisions about single "
+            f"persons ({FOR_PERSONS:.2f})."
+        )
+    return (
+        f"{it_is} too low for decisions about single persons, and low for comparing groups ({FOR_GROUPS:.2f} is "
+        "usually asked for)."
+    )
 
 
 def targeting(logits: float, words: Words, *, binary: bool) -> str:
     """Mean ability minus mean difficulty in words."""
-    if not binary:
-        side = "less" if logits > 0 else "more"
-        said = f"most items ask for {side} of it than these people have"
-        if abs(logits) < NEAR:
-            said = "the items are about where the people are"
-    elif abs(logits) < NEAR:
-        said = "the items are about where the people are"
+    if abs(logits) < NEAR:
+        meaning = "the items are about where the people are"
+    elif binary:
+        easy = "easy" if logits > 0 else "hard"
+        meaning = f"the items are {easy} for these people"
     else:
-        said = f"the items are {'easy' if logits > 0 else 'hard'} for these people"
-    return f"mean {words.trait}, without extreme scores, minus mean difficulty, in logits: {said}"
+        less = "less" if logits > 0 else "more"
+        meaning = f"most items ask for {less} of it than these people have"
+    return f"mean {words.trait}, without extreme scores, minus mean difficulty, in logits: {meaning}"

@@ -99,22 +99,28 @@ def today() -> str:
 
 def sections_of(data: ReportData) -> list[Section]:
     """What there is to say about the data; then what there is not, and the long tables."""
-    shown, missing = [], []
-    for name, (title, section) in SECTIONS.items():
+    sections = []
+    missing = []
+    for name, (title, section_of) in SECTIONS.items():
         try:
-            found = section(data)
-            shown.append(replace(found, name=name, title=found.title or data.words.fill(title)))
+            section = section_of(data)
         except OptionError as error:
             missing.append(f"{data.words.fill(title)}: {for_page(str(error))}")
-    shown.append(Section((Lines(tuple(missing)),) if missing else (), (), "Not in this report", "missing"))
-    appendix = tuple(block for one in shown for block in one.appendix)
-    return [one for one in (*shown, Section(appendix, (), "Appendix: long tables", "appendix")) if one.content]
+        else:
+            sections.append(replace(section, name=name, title=section.title or data.words.fill(title)))
+    if missing:
+        sections.append(Section((Lines(tuple(missing)),), title="Not in this report", name="missing"))
+    appendix = tuple(block for section in sections for block in section.appendix)
+    sections.append(Section(appendix, title="Appendix: long tables", name="appendix"))
+    return [section for section in sections if section.content]
 
 
 def rendered(title: str, sections: Sequence[Section], version: str, author: str = "") -> str:
     """Sections as a whole page; what no file can hold (half a character) is replaced."""
-    tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
-    program, style = own_text(HERE / "page.js"), own_text(HERE / "page.css")
+    blocks = [block for section in sections for block in section.content]
+    tables = {block.name: block.data() for block in blocks if isinstance(block, DataTable)}
+    program = own_text(HERE / "page.js")
+    style = own_text(HERE / "page.css")
     text = templates(HERE).get_template("page.html").render(
         mark=MARK, title=printable(title), byline=", ".join(filter(None, [printable(author), today()])),
         policy=policy(program, style), style=style, program=program, data=data_text(tables), sections=sections,
@@ -134,11 +140,15 @@ def data_text(tables: Any) -> str:
 
 def policy(program: str, style: str, more: str = "form-action 'none'") -> str:
     """What a page may do: run this one program, use this one style, and nothing from elsewhere."""
-    known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (program, style)]
     return (
-        f"default-src 'none'; script-src 'sha256-{known[0]}'; style-src 'sha256-{known[1]}'; img-src data:; "
+        f"default-src 'none'; script-src '{_hash(program)}'; style-src '{_hash(style)}'; img-src data:; "
         f"base-uri 'none'; {more}"
     )
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+    return f"sha256-{digest.decode()}"
 
 
 @cache

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 MOST_CELLS = 500_000  # persons times questions: a page that a browser still prints
-MOSTLY = (
-    0.6  # share of all cells with an answer from which, without booklets, everybody is taken to have had every item
-)
+# Share of all cells with an answer from which, without booklets, everybody is taken to have had every item.
+MOSTLY = 0.6
 INTERVAL = 1.96  # standard errors to either side: 95%
 
 
@@ -102,18 +101,23 @@ def results_of(study: Analysis) -> list[Result]:
         items = np.flatnonzero(presented[k])
         points = float(np.nansum(answers[k, items]))
         possible = float(most[items].sum())
-        was_there = bool(np.isfinite(answers[k]).any())
-        known = bool(np.isfinite(measure[k]) and np.isfinite(half[k]))
-        low_and_high = (number(measure[k] - half[k], digits), number(measure[k] + half[k], digits))
+        percent = ""
+        if np.isfinite(answers[k]).any():  # the person was there
+            percent = f"{100 * points / possible:.0f}%"
+        measure_in_words = ""
+        interval = ""
+        if np.isfinite(measure[k]) and np.isfinite(half[k]):
+            measure_in_words = number(measure[k], digits)
+            interval = f"{number(measure[k] - half[k], digits)} to {number(measure[k] + half[k], digits)}"
         results.append(
             Result(
                 person=short(person, 60),
                 about=tuple(_text(values[k]) for values in about.values()),
                 points=f"{points:,.0f}",
                 most=f"{possible:,.0f}",
-                percent=f"{100 * points / possible:.0f}%" if was_there else "",
-                measure=number(measure[k], digits) if known else "",
-                interval=" to ".join(low_and_high) if known else "",
+                percent=percent,
+                measure=measure_in_words,
+                interval=interval,
                 blanks=int(np.isnan(answers[k, items]).sum()),
                 answers=tuple((questions[i], *_in_words(answers[k, i], most[i])) for i in items.tolist()),
             )
@@ -140,12 +144,13 @@ def _in_words(category: float, most: float) -> tuple[str, str]:
         return "no answer", "none"
     if most == 1:
         return ("right", "right") if category else ("wrong", "wrong")
-    return f"{category:.0f} of {most:.0f}", "right" if category == most else "part"
+    style = "right" if category == most else "part"
+    return f"{category:.0f} of {most:.0f}", style
 
 
 def _mean_percent(results: list[Result]) -> str:
     """The mean of all percentages, for the class list."""
-    shares: Floats = np.array([float(one.percent[:-1]) for one in results if one.percent])
+    shares: Floats = np.array([float(result.percent[:-1]) for result in results if result.percent])
     return f"{shares.mean():.0f}%" if len(shares) else ""
 
 

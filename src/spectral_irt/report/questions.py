@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectral_irt.inference.items.review import EASY, HARD, Look
 from spectral_irt.report.blocks import ReportData, Section, Table, Text
-from spectral_irt.text import count, number, short
+from spectral_irt.text import count, number, one_or_many, short
 
 FEW = 100  # people below which a few answers more or less change such numbers
 
@@ -16,35 +16,27 @@ def questions(data: ReportData) -> Section:
     looks = data.study._to_look_at()
     n_items = data.record["counts"]["items"]
     if not looks:
-        said = (
+        text = (
             f"No question stands out: no key looks wrong, no wrong option misleads, and on every question more than "
             f"{100 * HARD:.0f}% and fewer than {100 * EASY:.0f}% are right."
         )
-        return Section((Text(said),))
-    are = "is" if len(looks) == 1 else "are"
-    said = f"{len(looks):,} of {count(n_items, 'question')} {are} worth reading again before points are given."
+        return Section((Text(text),))
+    are = one_or_many(len(looks), "is", "are")
+    text = f"{len(looks):,} of {count(n_items, 'question')} {are} worth reading again before points are given."
     n_people = data.record["counts"]["persons"]
     if n_people < FEW:
-        said += f" These are hints: with {count(n_people, 'person')}, a few answers more or less change them."
+        text += f" These are hints: with {count(n_people, 'person')}, a few answers more or less change them."
     rows = tuple((data.label_and_text(look.item), " ".join(sentences(look))) for look in looks)
-    return Section((Text(said), Table("The most serious first", ("Question", "What to look at"), rows)))
+    return Section((Text(text), Table("The most serious first", ("Question", "What to look at"), rows)))
 
 
 def sentences(look: Look) -> list[str]:
     """Each reason of a question in a sentence."""
-    option, key = short(look.option, 40), short(look.key, 40)
-    right = f"{look.right:,} of {count(look.n, 'person')} {'is' if look.right == 1 else 'are'} right"
-    share = f"{100 * look.right / look.n:.0f}%" if look.n else ""
-    guessing = look.n_options > 1 and look.right * look.n_options <= look.n
-    hard = f"Too hard? {right} ({share})" + (
-        f", no more than by guessing among {look.n_options} options." if guessing else "."
-    )
-    easy = "Everybody is right: too easy to tell people apart?"
-    if look.right < look.n:
-        easy = f"Too easy? {right} ({share})."
-    hardly = "not" if look.correlation < 0 else "hardly"
+    option = short(look.option, 40)
+    key = short(look.key, 40)
     chose = count(look.chose, "person")
-    said = {
+    hardly = "not" if look.correlation < 0 else "hardly"
+    in_words = {
         "key": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than everybody else; "
         f"the key {key!r} was chosen by {look.chose_key:,}.",
         "more": f"Misleading option? {chose} chose {option!r}, and {look.chose_key:,} the key {key!r}.",
@@ -52,7 +44,26 @@ def sentences(look: Look) -> list[str]:
         f"{look.chose_key:,} who chose the key {key!r}.",
         "flat": f"Unclear? Those who did well on the other questions are {hardly} more often right (correlation "
         f"{number(look.correlation)}).",
-        "hard": hard,
-        "easy": easy,
+        "hard": _too_hard(look),
+        "easy": _too_easy(look),
     }
-    return [said[reason] for reason in look.reasons]
+    return [in_words[reason] for reason in look.reasons]
+
+
+def _how_many_are_right(look: Look) -> str:
+    are = one_or_many(look.right, "is", "are")
+    share = f"{100 * look.right / look.n:.0f}%" if look.n else ""
+    return f"{look.right:,} of {count(look.n, 'person')} {are} right ({share})"
+
+
+def _too_hard(look: Look) -> str:
+    text = f"Too hard? {_how_many_are_right(look)}"
+    if look.n_options > 1 and look.right * look.n_options <= look.n:
+        text += f", no more than by guessing among {look.n_options} options"
+    return f"{text}."
+
+
+def _too_easy(look: Look) -> str:
+    if look.right < look.n:
+        return f"Too easy? {_how_many_are_right(look)}."
+    return "Everybody is right: too easy to tell people apart?"
