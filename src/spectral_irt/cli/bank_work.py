@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 RECORD = "score.json"
 TABLES = (".csv", ".parquet", ".xlsx")
-MOVED = 10  # items of an update that are shown: those that moved most
+SHOWN_CHANGES = 10  # items of an update that are shown: those that moved most
 MOST_PAIRS = 400  # of forms that are equated at once
 SHOWN_PAIRS = 6  # of which an example is shown
 COMMON = 12  # common items of a link that are shown
@@ -82,72 +82,87 @@ def score_people(
     ignore_unknown: bool,
 ) -> None:
     """Score the people in these files with a bank, or with a short list of prompts."""
-    how, draws = abilities.ability
-    if abilities.seed is not None and how != "pv":
+    ability, draws = abilities.ability
+    if abilities.seed is not None and ability != "pv":
         raise OptionError(IDLE_SEED)
     if (bank / SHORTLIST).is_file():
-        refused = {"--ability": None if how == "wle" else how, "--population": population}
-        refused["--ignore-unknown"] = "" if ignore_unknown else None
-        if unfit := [name for name, value in refused.items() if value is not None]:
-            raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
+        _refuse_for_short_list(bank, ability, population, ignore_unknown)
         score_models(files, reading, call, bank / SHORTLIST, output, mode)
         return
-    if population is not None and how not in ("eap", "pv"):
-        raise OptionError(f"--population is for --ability eap and pv; --ability {how} needs none. Leave it out.")
+    if population is not None and ability not in ("eap", "pv"):
+        raise OptionError(f"--population is for --ability eap and pv; --ability {ability} needs none. Leave it out.")
     prior = None if population is None else mean_and_sd(population, "--population", "0.5,1.2")
+    plausible_values = {"draws": draws or 5, "seed": abilities.seed or 0}
     stale: list[Path] = []
     if output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
         targets = _place_of_table(output)
     else:
         targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
-    known = Bank.load(bank)
+    loaded = Bank.load(bank)
     with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
         with Progress() as progress:
-            responses = reading.read_for_bank(known, files, progress, call)
+            responses = reading.read_for_bank(loaded, files, progress, call)
             progress.say("abilities")
-            drawn = {"draws": draws or 5, "seed": abilities.seed or 0}
-            found = score_with(known, responses, how, population=prior, ignore_unknown=ignore_unknown, **drawn)
+            scores = score_with(
+                loaded, responses, ability, population=prior, ignore_unknown=ignore_unknown, **plausible_values
+            )
 
         def record() -> dict[str, Any]:
-            persons = persons_record(found.persons, how)
-            told = {
+            persons = persons_record(scores.persons, ability)
+            if ability == "pv":
+                persons["plausible_values"] = plausible_values
+            about = {
                 "outputs": [target.name for target in targets],
-                "bank": {"folder": str(bank), "items": known.n_items, "persons": known.n_persons},
+                "bank": {"folder": str(bank), "items": loaded.n_items, "persons": loaded.n_persons},
                 **_input(files, reading, responses),
-                "scale": None if known.scale.is_logits else asdict(known.scale),
-                "population": None if found.population is None else asdict(found.population),
-                "persons": {**persons, **({"plausible_values": drawn} if how == "pv" else {})},
-                "reliability": None if found.reliability is None else found.reliability.to_dict(),
+                "scale": None if loaded.scale.is_logits else asdict(loaded.scale),
+                "population": None if scores.population is None else asdict(scores.population),
+                "persons": persons,
+                "reliability": None if scores.reliability is None else scores.reliability.to_dict(),
             }
-            return whole_record(told, found.findings)
+            return whole_record(about, scores.findings)
 
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix.lower() == ".json":
                     write_json(draft, record())
                 else:
-                    write_table(draft, target, "persons", found.persons)
-    mode.end(partial(_show_scores, known, bank, responses, found, targets), record, found.findings)
+                    write_table(draft, target, "persons", scores.persons)
+    mode.end(partial(_show_scores, loaded, bank, responses, scores, targets), record, scores.findings)
 
 
-def _show_scores(bank: Bank, folder: Path, responses: Responses, found: Scores, targets: list[Path]) -> None:
+def _refuse_for_short_list(place: Path, ability: str, population: str | None, ignore_unknown: bool) -> None:
+    """An error where an option of scoring with a bank was given."""
+    was_given = {
+        "--ability": ability != "wle",
+        "--population": population is not None,
+        "--ignore-unknown": ignore_unknown,
+    }
+    for flag, given in was_given.items():
+        if given:
+            raise OptionError(f"{flag} is for a bank, and {str(place)!r} is a short list of prompts; leave it out.")
+
+
+def _show_scores(bank: Bank, folder: Path, responses: Responses, scores: Scores, targets: list[Path]) -> None:
     out = console()
     show_source(out, responses)
     binary = responses.thresholds.binary
     words = TEST if binary else QUESTIONNAIRE
-    say(out, person_table(found.persons, out.width, whole=out.whole, points=not binary, words=words))
+    say(out, person_table(scores.persons, out.width, whole=out.whole, points=not binary, words=words))
     say(out)
-    what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
-    lines = [] if found.reliability is None else [("people", people(found.reliability, words))]
-    lines.append(("bank", what))
-    if found.population is not None:
-        prior = found.population
-        whose = f"estimated from {prior.persons:,} people" if prior.persons else "as given"
-        lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {whose}"))
+    lines = []
+    if scores.reliability is not None:
+        lines.append(("people", people(scores.reliability, words)))
+    content = f"{bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
+    lines.append(("bank", f"{printable(folder)}: {content}"))
+    if scores.population is not None:
+        prior = scores.population
+        origin = f"estimated from {prior.persons:,} people" if prior.persons else "as given"
+        lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {origin}"))
     show_lines(out, lines)
-    if found.findings:
+    if scores.findings:
         say(out)
-        show_findings(out, found.findings)
+        show_findings(out, scores.findings)
     say(out)
     say_written(targets, "add -o FILE for all people.")
 
@@ -167,9 +182,9 @@ def update_bank(
     """Add the answers in these files to a bank; or take back its last load, or list its loads."""
     if undo or history:
         flag = "--undo" if undo else "--history"
-        besides = {"FILE": bool(files), "-o": output is not None, "--history": undo and history}
-        besides |= {f"--{name.replace('_', '-')}": True for name in changed_options(reading)}
-        for name, given in besides.items():
+        was_given = {"FILE": bool(files), "-o": output is not None, "--history": undo and history}
+        was_given |= {f"--{name.replace('_', '-')}": True for name in changed_options(reading)}
+        for name, given in was_given.items():
             if given:
                 raise OptionError(f"{flag} is about the bank alone; leave out {name}.")
         if undo:
@@ -199,14 +214,14 @@ def update_bank(
             except StaleBankError:  # another update was quicker: ours comes after it
                 progress.say("the bank has changed meanwhile; reading it again")
                 before = Bank.load(bank)
-    done = Update(before, after, responses, drift, place, held_back)
+    update = Update(before, after, responses, drift, place, held_back)
 
     def record() -> dict[str, Any]:
         about = {"folder": str(place), "changed": changed and not held_back, **_sizes(before, after)}
-        compared = {"drifted": drift.records(), "moved": done.moved_records()}
-        return {"bank": about, **compared, **_input(files, reading, responses)}
+        changes = {"drifted": drift.records(), "moved": update.change_records()}
+        return {"bank": about, **changes, **_input(files, reading, responses)}
 
-    mode.end(partial(_show_update, done), record, done.findings)
+    mode.end(partial(_show_update, update), record, update.findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,19 +248,19 @@ class Update:
         return findings
 
     @cached_property
-    def moved(self) -> Floats:
-        """How far each item of the bank goes."""
+    def change(self) -> Floats:
+        """How far each item of the bank moves."""
         return self.after.difficulty[: self.before.n_items] - self.before.difficulty
 
     @cached_property
-    def moved_most(self) -> Ints:
+    def largest_changes(self) -> Ints:
         """The items that move most, farthest first."""
-        size = np.nan_to_num(np.abs(self.moved))
-        order = np.argsort(-size, kind="stable")[:MOVED]
+        size = np.nan_to_num(np.abs(self.change))
+        order = np.argsort(-size, kind="stable")[:SHOWN_CHANGES]
         return order[size[order] > 0]
 
-    def moved_records(self) -> list[dict[str, Any]]:
-        """These as data."""
+    def change_records(self) -> list[dict[str, Any]]:
+        """The largest changes as data."""
         return [
             {
                 "item": self.before.items.item(k),
@@ -253,9 +268,9 @@ class Update:
                 "se_before": self.before.se[k],
                 "after": self.after.difficulty[k],
                 "se_after": self.after.se[k],
-                "moved": self.moved[k],
+                "moved": self.change[k],
             }
-            for k in self.moved_most.tolist()
+            for k in self.largest_changes.tolist()
         ]
 
 
@@ -272,35 +287,39 @@ def _content(bank: Bank) -> str:
     return f"{int(bank.n.sum()):,} answers of {bank.n_persons:,} people to {bank.n_items:,} items"
 
 
-def _show_update(done: Update) -> None:
+def _show_update(update: Update) -> None:
     out = console()
-    before, after, place = done.before, done.after, done.place
-    show_source(out, done.responses)
+    before = update.before
+    after = update.after
+    place = (printable(update.place), "bold")
+    show_source(out, update.responses)
     if after is before:
-        words = ("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already.")
-        say(out, Text.assemble(*words))
+        say(out, Text.assemble("Nothing is new: the bank in ", place, " has these answers already."))
         return
-    order = done.moved_most
+    order = update.largest_changes
     if len(order):
         heads = ["moved most", "before", "se", "after", "se", "moved"]
-        values = (before.difficulty, before.se, after.difficulty, after.se, done.moved)
-        columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in column[order]] for column in values)]
+        columns = [before.items[order].tolist()]
+        for values in (before.difficulty, before.se, after.difficulty, after.se, update.change):
+            columns.append([number(value, 3, none="") for value in values[order]])
         say(out, plain_table(heads, columns, out.width, whole=out.whole))
         say(out)
     lines = [("before", _content(before)), ("after", _content(after))]
-    old_se, new_se = before.se, after.se[: before.n_items]
-    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.calibration.anchored
-    if known.any():
-        lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
+    se_before = before.se
+    se_after = after.se[: before.n_items]
+    in_both = np.isfinite(se_before) & np.isfinite(se_after) & ~before.calibration.anchored
+    if in_both.any():
+        medians = f"{np.median(se_before[in_both]):.3f} before, {np.median(se_after[in_both]):.3f} after"
+        lines.append(("median se", medians))
     show_lines(out, lines)
-    if done.findings:
+    if update.findings:
         say(out)
-        show_findings(out, done.findings)
+        show_findings(out, update.findings)
     say(out)
-    if done.held_back:
+    if update.held_back:
         say(out, Text("Nothing was written: the bank is as it was."))
     else:
-        say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
+        say(out, Text.assemble("The bank is in ", place, "."))
 
 
 def _undo(folder: Path, mode: Mode) -> None:
@@ -365,42 +384,45 @@ def link_banks(
     """Link two banks, and write and show what comes of it."""
     if output is not None:
         is_bank(output)  # an error where no bank can be saved
-    named = [*_place_of_table(common_items), *_place_of_table(equate)]
-    first, second = Bank.load(a), Bank.load(b)
-    found = first.link(second, method)
+    files = [*_place_of_table(common_items), *_place_of_table(equate)]
+    first = Bank.load(a)
+    second = Bank.load(b)
+    link = first.link(second, method)
     if forms is not None and equate is None:
         raise OptionError("--forms says which forms --equate FILE is about; name the file as well.")
-    scores = [] if equate is None else _equated_forms(first, second, found, forms)
-    tables = [("common items", found.columns())] if common_items is not None else []
-    if scores:
-        parts = [one.columns() for one in scores]
+    equated = [] if equate is None else _equated_forms(first, second, link, forms)
+    tables = []
+    if common_items is not None:
+        tables.append(("common items", link.columns()))
+    if equated:
+        parts = [equating.columns() for equating in equated]
         tables.append(("equating", {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}))
     folders = [] if output is None else [output]
 
     def save() -> None:
         for folder in folders:
-            save_bank(found.apply(second), folder)
+            save_bank(link.apply(second), folder)
 
-    with all_or_nothing(named, inputs=[a, b], folders=folders, last=save) as drafts:
-        for draft, path, (name, columns) in zip(drafts, named, tables, strict=True):
+    with all_or_nothing(files, inputs=[a, b], folders=folders, last=save) as drafts:
+        for draft, path, (name, columns) in zip(drafts, files, tables, strict=True):
             with naming(path):
                 write_table(draft, path, name, columns)
-    outputs = [*folders, *named]
+    outputs = [*folders, *files]
 
     def record() -> dict[str, Any]:
         names = ("method", "shift", "shift_se", "link_error", "statistic", "df", "p", "excess")
-        told = {name: getattr(found, name) for name in names}
-        banks = {"a": str(a), "b": str(b), "common": len(found.item), "drifted": list(found.drifted)}
-        return {**banks, **told, "outputs": list(map(str, outputs))}
+        numbers = {name: getattr(link, name) for name in names}
+        banks = {"a": str(a), "b": str(b), "common": len(link.item), "drifted": list(link.drifted)}
+        return {**banks, **numbers, "outputs": list(map(str, outputs))}
 
     def show() -> None:
-        _show_link(found, ((a, first), (b, second)), scores)
+        _show_link(link, ((a, first), (b, second)), equated)
         say_written(outputs, "add -o DIR for B on A's scale, or --common-items FILE for the common items.")
 
-    mode.end(show, record, [found.finding])
+    mode.end(show, record, [link.finding])
 
 
-def _equated_forms(first: Bank, second: Bank, found: Link, forms: str | None) -> list[Equating]:
+def _equated_forms(first: Bank, second: Bank, link: Link, forms: str | None) -> list[Equating]:
     """Every pair of forms that was asked for."""
     pairs = pairs_of_forms(first, second, forms)
     if len(pairs) > MOST_PAIRS:
@@ -408,7 +430,7 @@ def _equated_forms(first: Bank, second: Bank, found: Link, forms: str | None) ->
             f"A has {len(first.forms):,} forms and B {len(second.forms):,}, which are {len(pairs):,} pairs, and at "
             f"most {MOST_PAIRS} are equated at once; name two with --forms FORM,FORM."
         )
-    return [equate_banks(first, second, form_a=one, form_b=other, linked=found) for one, other in pairs]
+    return [equate_banks(first, second, form_a=form_a, form_b=form_b, linked=link) for form_a, form_b in pairs]
 
 
 def _example(scores: Equating) -> str:
@@ -430,40 +452,56 @@ def _of_a_form(name: str) -> str:
     ("A's form 2026B", 'B')
     """
     bank, colon, form = name.partition(": ")
-    return f"{bank}'s form {form}" if colon and form != ALL_ITEMS else f"{bank}, all items" if colon else bank
+    if not colon:
+        return bank
+    return f"{bank}, all items" if form == ALL_ITEMS else f"{bank}'s form {form}"
 
 
-def _show_link(found: Link, banks: tuple[tuple[Path, Bank], ...], scores: list[Equating]) -> None:
+def _show_link(link: Link, banks: tuple[tuple[Path, Bank], ...], equated: list[Equating]) -> None:
     out = console()
-    order = np.lexsort((-np.abs(found.difference), ~found.drift))[:COMMON]
+    order = np.lexsort((-np.abs(link.difference), ~link.drift))[:COMMON]
     heads = ["item", "in A", "in B", "difference", "se", "robust z", ""]
-    values = (found.difficulty_a, found.difficulty_b, found.difference, found.se, found.robust_z)
-    columns: list[list[Any]] = [
-        found.item[order].tolist(),
-        *([f"{x:z.2f}" for x in column[order]] for column in values),
-        [f"harder in {'B' if found.difference[k] > 0 else 'A'}" if found.drift[k] else "" for k in order],
-    ]
+    columns: list[list[Any]] = [link.item[order].tolist()]
+    for values in (link.difficulty_a, link.difficulty_b, link.difference, link.se, link.robust_z):
+        columns.append([f"{value:z.2f}" for value in values[order]])
+    columns.append([_drift_of(link, k) for k in order])
     say(out, plain_table(heads, columns, out.width, whole=out.whole))
-    if (more := len(found.item) - len(order)) > 0:
-        say(out, Text(f"and {more:,} more that moved less; --common-items FILE has all", style="dim"))
+    n_others = len(link.item) - len(order)
+    if n_others > 0:
+        say(out, Text(f"and {n_others:,} more that moved less; --common-items FILE has all", style="dim"))
     say(out)
     lines = [
         (name, f"{printable(folder)}: {bank.n_items:,} items, {bank.n_persons:,} people")
         for name, (folder, bank) in zip("AB", banks, strict=True)
     ]
-    told, drifted = errors_in_words(found.basis), found.drifted
-    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
-    drift = f"{listed(drifted)}, of {found.common}, beyond a robust z of 3; {used}"
-    drift = drift if drifted else f"none of {found.common} is beyond a robust z of 3"
-    lines.append(("link", f"A = B {found.shift:+z.3f} logits (se {found.shift_se:.3f}), {found.method}"))
-    if found.by_design:
-        lines.append(("anchors", found.by_design))
-    if not found.given.all():
-        lines += [("drift", drift), ("agreement", found.agreement)]
-    lines += [("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})")]
-    lines += [("equating", _example(one)) for one in scores[:SHOWN_PAIRS]]
-    if len(scores) > SHOWN_PAIRS:
-        lines.append(("", f"and {len(scores) - SHOWN_PAIRS:,} more pairs of forms, in the file"))
-    lines += [("warning", found.doubtful)] if found.doubtful else []
+    lines += _lines_on_link(link)
+    lines += [("equating", _example(equating)) for equating in equated[:SHOWN_PAIRS]]
+    if len(equated) > SHOWN_PAIRS:
+        lines.append(("", f"and {len(equated) - SHOWN_PAIRS:,} more pairs of forms, in the file"))
+    if link.doubtful:
+        lines.append(("warning", link.doubtful))
     show_lines(out, lines)
     say(out)
+
+
+def _drift_of(link: Link, item: int) -> str:
+    """In which bank a common item that drifted is harder; "" for the others."""
+    if not link.drift[item]:
+        return ""
+    return "harder in B" if link.difference[item] > 0 else "harder in A"
+
+
+def _lines_on_link(link: Link) -> list[tuple[str, str]]:
+    """The linking constant, which items drifted, and the error of the link."""
+    lines = [("link", f"A = B {link.shift:+z.3f} logits (se {link.shift_se:.3f}), {link.method}")]
+    if link.by_design:
+        lines.append(("anchors", link.by_design))
+    if not link.given.all():
+        drift = f"none of {link.common} is beyond a robust z of 3"
+        if link.drifted:
+            use = "left out of the link" if link.method == "robust" else "in the link, unless --method robust"
+            drift = f"{listed(link.drifted)}, of {link.common}, beyond a robust z of 3; {use}"
+        lines += [("drift", drift), ("agreement", link.agreement)]
+    source = f"from {errors_in_words(link.basis)}"
+    lines.append(("error", f"{link.link_error:.3f} for the link, carried into the standard errors of B ({source})"))
+    return lines

@@ -135,7 +135,8 @@ def _show_models(columns: Columns, cells: dict[str, list[Any]], noun: str = "mod
     """A table of the first models."""
     out = console()
     names = columns[noun].tolist()
-    texts = [["-" if "nan" in str(cell) else str(cell) for cell in column[:SHOWN]] for column in cells.values()]
+    texts = [[str(cell) for cell in column[:SHOWN]] for column in cells.values()]
+    texts = [["-" if "nan" in text else text for text in column] for column in texts]
     say(out, plain_table([noun, *cells], [names[:SHOWN], *texts], out.width, whole=out.whole))
     if len(names) > SHOWN:
         say(out, Text(f"... and {len(names) - SHOWN:,} more."))
@@ -148,25 +149,27 @@ def choose_prompts(files: Sequence[str], logs: Logs, mode: Mode, *, size: int, o
         with Progress() as progress:
             wanted = [logs.subject] if logs.subject else []
             source = read_source(files, wanted=wanted, progress=progress.reading, **logs.how())
-            found = ShortList.choose(source, size, by=logs.subject, seed=seed, progress=progress.say)
+            short_list = ShortList.choose(source, size, by=logs.subject, seed=seed, progress=progress.say)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix == ".csv":
-                    write_csv(draft, found.columns())
+                    write_csv(draft, short_list.columns())
                 else:
-                    write_json(draft, found.record())
+                    write_json(draft, short_list.record())
 
     def show() -> None:
         out = console()
-        say(out, Text(found.sentence))
-        if found.findings:
-            show_findings(out, list(found.findings))
-        names = ", ".join(map(str, found.prompts[:20].tolist())) + (", ..." if len(found.prompts) > 20 else "")
+        say(out, Text(short_list.sentence))
+        if short_list.findings:
+            show_findings(out, list(short_list.findings))
         if not targets:
-            say(out, Text(names))
+            prompts = list(map(str, short_list.prompts[:20].tolist()))
+            if len(short_list.prompts) > 20:
+                prompts.append("...")
+            say(out, Text(", ".join(prompts)))
         say_written(targets)
 
-    mode.end(show, lambda: {**found.record(), "outputs": list(map(str, targets))}, found.findings)
+    mode.end(show, lambda: {**short_list.record(), "outputs": list(map(str, targets))}, short_list.findings)
 
 
 def score_models(

@@ -58,17 +58,21 @@ def compare(
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
     for name in names:
         check_option("estimator", name, (*METHODS, *OF_ORDERED))
-    said = bool(set(names) & set(OF_ORDERED)) or reading.recodes
-    if said and set(names) & set(METHODS):
+    asks_for_ordered = bool(set(names) & set(OF_ORDERED)) or reading.recodes
+    if asks_for_ordered and set(names) & set(METHODS):
         raise OptionError("estimators of ordered answers cannot be compared with those of right and wrong ones.")
+    ordered = asks_for_ordered if names or asks_for_ordered else None  # None: the answers show what they are
     if output is not None and is_workbook(output):
         refuse_foreign(output)
     parameters = {} if call.threads is None else {"threads": call.threads}
-    with all_or_nothing([] if output is None else [output], inputs=reading.inputs(files)) as drafts:
+    targets = [] if output is None else [output]
+    with all_or_nothing(targets, inputs=reading.inputs(files)) as drafts:
         with Progress() as progress:
-            responses = reading.read(files, progress, call, ordered=said if names or said else None)
-            chosen = names or (METHODS if responses.thresholds.binary and not said else OF_ORDERED)
-            methods = {name: partial(_made, name, parameters) for name in chosen}
+            responses = reading.read(files, progress, call, ordered=ordered)
+            right_or_wrong = responses.thresholds.binary and not asks_for_ordered
+            if not names:
+                names = list(METHODS if right_or_wrong else OF_ORDERED)
+            methods = {name: partial(_estimator, name, parameters) for name in names}
             rows = run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
         if all(row.problem for row in rows):
             raise DesignError(f"no estimator has a result. {rows[0].method}: {rows[0].problem}")
@@ -84,9 +88,20 @@ def compare(
     mode.end(lambda: _show(rows, list(responses.notes), output), record, responses.notes)
 
 
-def _made(name: str, parameters: dict[str, Any]) -> RaschEstimator:
+def _estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
+    """The estimator of a name such as `cml`, or of ordered answers `pcm-spectral`."""
     model, ordered, method = name.partition("-")
-    return make_estimator(method, parameters, model) if ordered else make_estimator(name, parameters)
+    if ordered:
+        return make_estimator(method, parameters, model)
+    return make_estimator(name, parameters)
+
+
+def _cells(row: Comparison) -> list[str]:
+    """What came of an estimator, as text; strokes where it failed."""
+    if row.problem:
+        return ["-"] * 5
+    figures = [number(value, 4, none="-") for value in (row.auc, row.loglik, row.distance_to_cml)]
+    return [*figures, f"{row.items_estimated:,}", f"{row.seconds:.2f}"]
 
 
 def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
@@ -96,11 +111,7 @@ def _show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> 
 
     out = console()
     heads = ["estimator", "AUC", "log-lik", "from CML", "items", "seconds"]
-    numbers = [[number(x, 4, none="-") for x in (r.auc, r.loglik, r.distance_to_cml)] for r in rows]
-    cells = [
-        [r.method, *(["-"] * 5 if r.problem else [*found, f"{r.items_estimated:,}", f"{r.seconds:.2f}"])]
-        for r, found in zip(rows, numbers, strict=True)
-    ]
+    cells = [[row.method, *_cells(row)] for row in rows]
     say(out, plain_table(heads, list(zip(*cells, strict=True)), out.width, whole=out.whole))
     for row in rows:
         if row.problem:

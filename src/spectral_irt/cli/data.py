@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -60,24 +60,24 @@ def pack(
     if output.suffix.lower() != ENDING:
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
     with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
-        found = reading.read(files, progress, call, people=group, **reading.categories())
+        responses = reading.read(files, progress, call, people=group, **reading.categories())
         with naming(output):
-            write_packed(found, draft, progress.reading)
+            write_packed(responses, draft, progress.reading)
 
     def show() -> None:
         out = console()
-        show_source(out, found)
-        if found.notes:
-            show_findings(out, found.notes)
+        show_source(out, responses)
+        if responses.notes:
+            show_findings(out, responses.notes)
             say(out)
-        bytes = size_text(output.stat().st_size)
-        say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {bytes}. Every command reads it."))
+        size = size_text(output.stat().st_size)
+        say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {size}. Every command reads it."))
 
     def record() -> dict[str, Any]:
-        about = {"source": found.source, "counts": counts_of(found), "data_digest": found.digest()}
+        about = {"source": responses.source, "counts": counts_of(responses), "data_digest": responses.digest()}
         return {**about, "file": str(output), "bytes": output.stat().st_size}
 
-    mode.end(show, record, found.notes)
+    mode.end(show, record, responses.notes)
 
 
 @contextmanager
@@ -88,36 +88,52 @@ def in_database(job: FitJob, address: str) -> Iterator[FitJob]:
         raise OptionError("the address of the database has a # before its host; in a password, write it as %23.")
     if len(job.files) > 1:
         raise OptionError(f"{address!r} is calibrated inside its database, and no file is read with it; name it alone.")
-    settings, results = job.method.set, job.results
-    foreign = [name for group, fit in IN_DATABASE.items() for name in changed(getattr(job, group)) if name not in fit]
-    foreign = [f"--{name.replace('_', '-')}" for name in foreign]
-    foreign += [f"--set {name}" for name in settings if name not in IN_DATABASE_SETTINGS or settings[name] is True]
-    foreign += ["--skip none"] if any(results.skip.values()) else []
-    if foreign:
+    settings = job.method.set
+    unfit = _not_in_database(job)
+    if unfit:
         raise OptionError(
-            f"{', '.join(foreign)}: the database gives difficulties and errors of the chain, and nothing else; "
+            f"{', '.join(unfit)}: the database gives difficulties and errors of the chain, and nothing else; "
             "leave it out, or read the answers from a file."
         )
     from spectral_irt.sql import SE, responses_in_database
 
     check_option("se", settings.get("se", "auto"), SE)
-    reading, threads = job.reading, job.call.threads
-    columns = {"person": reading.person, "item": reading.item, "response": reading.response}
+    asked = {"person": job.reading.person, "item": job.reading.item, "response": job.reading.response}
+    columns = {role: column for role, column in asked.items() if column is not None}
     with ExitStack() as open_until_written:
 
         def read(progress: Progress) -> Responses:
-            found = responses_in_database(uri, table, **columns, threads=threads, progress=progress.say)
-            return open_until_written.enter_context(found)
+            responses = responses_in_database(uri, table, **asked, threads=job.call.threads, progress=progress.say)
+            return open_until_written.enter_context(responses)
 
         yield replace(
             job,
             files=(),
             source=read,
             method=replace(job.method, set={**settings, "refine": False}),
-            results=replace(results, skip={"persons": False, "fit": False}),
+            results=replace(job.results, skip={"persons": False, "fit": False}),
             call=replace(job.call, threads=None),
-            said={"table": table, **{name: column for name, column in columns.items() if column is not None}},
+            reading_options={"table": table, **columns},
         )
+
+
+def _not_in_database(job: FitJob) -> list[str]:
+    """The options of a job that go beyond what a database can do."""
+    unfit = [
+        f"--{name.replace('_', '-')}"
+        for group, fit in IN_DATABASE.items()
+        for name in changed(getattr(job, group))
+        if name not in fit
+    ]
+    unfit += [f"--set {name}" for name in _settings_not_in_database(job.method.set)]
+    if any(job.results.skip.values()):
+        unfit.append("--skip none")
+    return unfit
+
+
+def _settings_not_in_database(settings: Mapping[str, Any]) -> list[str]:
+    """Settings that the chain in a database does not have: others, and Newton steps."""
+    return [name for name, value in settings.items() if name not in IN_DATABASE_SETTINGS or value is True]
 
 
 def save_bank(bank: Bank, folder: Path) -> None:

@@ -18,9 +18,14 @@ import typer
 from typer.core import TyperCommand
 
 from spectral_irt.files import is_address, reason_of
+from spectral_irt.text import sentence_case
 
-NARROWEST, WIDEST = 40, 110  # longer lines are hard to read
-INDENT, TERM, SHORT_TERM = 2, 32, 28  # an option with its value takes so much; a longer one has a line of its own
+NARROWEST = 40
+WIDEST = 110  # longer lines are hard to read
+INDENT = 2
+# An option with its value takes so much, on a wide terminal and on others; a longer one has a line of its own.
+TERM = 32
+SHORT_TERM = 28
 KEPT = "\b"  # begins a block whose lines are kept
 EVERYTHING = "--help-all"
 
@@ -125,7 +130,9 @@ def option(
     about = {"option": info, "parse": parse}
     if isinstance(default, list | dict):
         return field(default_factory=type(default), metadata=about)
-    return field(default=MISSING if required else default, metadata=about)
+    if required:
+        default = MISSING
+    return field(default=default, metadata=about)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -166,35 +173,40 @@ class Command(TyperCommand):
 
 
 def refuse_repeated(command: Any, context: Any, args: Sequence[str]) -> None:
-    """An error where an option with one value is given twice: only the last would count, without a word."""
+    """An error where an option with parameter value is given twice: only the last would count, without a word."""
     _, _, options = command.make_parser(context).parse_args(args=list(args))
-    for one in options:
-        has_one_value = one.param_type_name == "option" and not one.is_flag and not one.multiple
-        if has_one_value and options.count(one) > 1:
-            flag = max(one.opts, key=len)
+    for parameter in options:
+        has_one_value = parameter.param_type_name == "option" and not parameter.is_flag and not parameter.multiple
+        if has_one_value and options.count(parameter) > 1:
+            flag = max(parameter.opts, key=len)
             raise UsageError(f"{flag} is given twice, and has one value; say it once", ctx=context)
 
 
 def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
     """Usage, what the command does, its options, and examples: those for a newcomer, or everything by topic."""
     wide = width()
-    options, arguments = _shown(command, context, "option"), _shown(command, context, "argument")
-    usage = " ".join([f"Usage: {context.command_path}", "[OPTIONS]", *map(_argument, arguments)])
+    options = _parameters_of(command, context, "option")
+    arguments = _parameters_of(command, context, "argument")
+    usage = " ".join([f"Usage: {context.command_path}", "[OPTIONS]", *map(_argument_in_usage, arguments)])
     lines = textwrap.wrap(usage, wide, subsequent_indent="  ")
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     examples = [part for part in paragraphs if part.startswith(KEPT)]
     for paragraph in paragraphs:
-        lines += ["", *folded(paragraph, wide)] if paragraph not in examples else []
-    topics = [topic for topic in TOPICS if any(one.rich_help_panel == topic for one in options)]
-    chosen = [one for one in options if one.rich_help_panel is None]
+        if paragraph not in examples:
+            lines += ["", *folded(paragraph, wide)]
+    topics = [topic for topic in TOPICS if any(parameter.rich_help_panel == topic for parameter in options)]
+    chosen = [parameter for parameter in options if parameter.rich_help_panel is None]
     if everything:
-        lines += section("Arguments", [(_argument(one), one.help or "") for one in arguments], wide)
+        entries = [(_argument_in_usage(parameter), parameter.help or "") for parameter in arguments]
+        lines += section("Arguments", entries, wide)
     else:
-        first = [one for name in FIRST for one in options if one.name == name and one not in chosen]
-        chosen = [*chosen, *first]
-    lines += section("Options", [(flags(one), _sentence(one, short=not everything)) for one in chosen], wide)
-    for topic in topics if everything else ():
-        lines += section(_title(topic), topic_entries(options, topic), wide)
+        by_name = {parameter.name: parameter for parameter in options if parameter not in chosen}
+        chosen += [by_name[name] for name in FIRST if name in by_name]
+    entries = [(flags(parameter), _sentence(parameter, short=not everything)) for parameter in chosen]
+    lines += section("Options", entries, wide)
+    if everything:
+        for topic in topics:
+            lines += section(_title(topic), topic_entries(options, topic), wide)
     for example in examples:
         lines += ["", *folded(example, wide)]
     if everything or not topics:
@@ -205,8 +217,8 @@ def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
     elif topics == ["results"]:
         lines += ["", "For scripts: -q, --json, --strict; see spectral-irt help results"]
     else:
-        more = f"More options: {context.command_path} {EVERYTHING}, or by topic: spectral-irt help {'|'.join(topics)}"
-        lines += ["", *textwrap.wrap(more, wide, break_on_hyphens=False)]
+        where = f"{context.command_path} {EVERYTHING}, or by topic: spectral-irt help {'|'.join(topics)}"
+        lines += ["", *textwrap.wrap(f"More options: {where}", wide, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
 
 
@@ -219,12 +231,12 @@ def topic_text(topic: str, options: Sequence[Any]) -> str:
 
 
 def _title(topic: str) -> str:
-    return TOPICS[topic][0][0].upper() + TOPICS[topic][0][1:]
+    return sentence_case(TOPICS[topic][0])
 
 
 def topic_entries(options: Sequence[Any], topic: str) -> list[tuple[str, str]]:
     """The options of a topic: flags with their values, and what they are for."""
-    return [(flags(one), _sentence(one)) for one in options if one.rich_help_panel == topic]
+    return [(flags(parameter), _sentence(parameter)) for parameter in options if parameter.rich_help_panel == topic]
 
 
 def width() -> int:
@@ -245,16 +257,17 @@ def section(title: str, entries: Sequence[tuple[str, str]], wide: int) -> list[s
     """Terms to the left, what they mean to the right."""
     if not entries:
         return []
-    most = min(TERM if wide > 80 else SHORT_TERM, wide // 2)
-    term = min(max(len(head) for head, _ in entries), most)
+    widest = TERM if wide > 80 else SHORT_TERM
+    term = min(max(len(head) for head, _ in entries), widest, wide // 2)
     lines = ["", heading(title)]
     for head, text in entries:
-        told = textwrap.wrap(text, max(wide - INDENT - term - 2, 20), break_on_hyphens=False) or [""]
+        meaning = textwrap.wrap(text, max(wide - INDENT - term - 2, 20), break_on_hyphens=False) or [""]
         if len(head) > term:
             lines.append(" " * INDENT + head)
             head = ""
-        for k, line in enumerate(told):
-            lines.append(f"{'':{INDENT}}{head if k == 0 else '':{term}}  {line}".rstrip())
+        for line in meaning:
+            lines.append(f"{'':{INDENT}}{head:{term}}  {line}".rstrip())
+            head = ""  # beside the first line only
     return lines
 
 
@@ -262,28 +275,35 @@ def heading(title: str) -> str:
     return typer.style(title, bold=True)
 
 
-def flags(one: Any) -> str:
+def flags(parameter: Any) -> str:
     """`-o, --output DIR`."""
-    names = ", ".join([*sorted(one.opts, key=lambda flag: flag.startswith("--")), *one.secondary_opts])
-    return names if one.is_flag or not one.metavar else f"{names} {one.metavar}"
+    names = ", ".join([*sorted(parameter.opts, key=lambda flag: flag.startswith("--")), *parameter.secondary_opts])
+    if parameter.is_flag or not parameter.metavar:
+        return names
+    return f"{names} {parameter.metavar}"
 
 
-def _shown(command: Any, context: Any, kind: str) -> list[Any]:
-    every = command.get_params(context)
-    hidden = [one for one in every if getattr(one, "hidden", False) or one.name == "help"]
-    return [one for one in every if one.param_type_name == kind and one not in hidden]
+def _parameters_of(command: Any, context: Any, kind: str) -> list[Any]:
+    """The options, or the arguments, of a command that help shows."""
+    of_kind = [parameter for parameter in command.get_params(context) if parameter.param_type_name == kind]
+    return [parameter for parameter in of_kind if parameter.name != "help" and not getattr(parameter, "hidden", False)]
 
 
-def _argument(one: Any) -> str:
-    name = one.metavar or one.name.upper()
-    name = f"{name}..." if one.nargs == -1 else name
-    return name if one.required else f"[{name}]"
+def _argument_in_usage(parameter: Any) -> str:
+    """`FILE...`, or `[FILE]` where it may be left out."""
+    name = parameter.metavar or parameter.name.upper()
+    if parameter.nargs == -1:
+        name += "..."
+    return name if parameter.required else f"[{name}]"
 
 
-def _sentence(one: Any, *, short: bool = False) -> str:
-    text = one.help or ""
-    text = text.split(". ")[0].rstrip(".") + "." if short else text
-    if one.required:
+def _sentence(parameter: Any, *, short: bool = False) -> str:
+    """What an option is for: its first sentence, or all, with its default."""
+    text = parameter.help or ""
+    if short:
+        text = text.split(". ")[0].rstrip(".") + "."
+    if parameter.required:
         return f"{text} Required."
-    told = one.show_default and not one.is_flag and one.default is not None
-    return f"{text} Default: {one.default}." if told else text
+    if parameter.show_default and not parameter.is_flag and parameter.default is not None:
+        return f"{text} Default: {parameter.default}."
+    return text

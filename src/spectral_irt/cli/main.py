@@ -33,7 +33,7 @@ from spectral_irt.cli.terminal import BAD_INPUT, OK, complain, reached, report, 
 from spectral_irt.errors import OptionError
 from spectral_irt.files import written
 from spectral_irt.installation import install_extra
-from spectral_irt.text import and_list, did_you_mean
+from spectral_irt.text import and_list, did_you_mean, one_or_many
 
 PROGRAM = "spectral-irt"
 COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on
@@ -341,7 +341,7 @@ def _commands_with(flag: str) -> str:
     names = [name for name in COMMANDS if flag in _flags(program.get_command(None, name))]
     if not names:
         return ""
-    return f"{and_list([f'spectral-irt {name}' for name in names])} {'has' if len(names) == 1 else 'have'} it"
+    return f"{and_list([f'spectral-irt {name}' for name in names])} {one_or_many(len(names), 'has', 'have')} it"
 
 
 def similar(name: str, known: Sequence[str]) -> str | None:

@@ -21,7 +21,7 @@ import typer
 from spectral_irt.cli.help import option, place
 from spectral_irt.cli.terminal import Progress, cluster
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
-from spectral_irt.text import listed, without_secrets
+from spectral_irt.text import listed, one_or_many, without_secrets
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
@@ -479,9 +479,9 @@ def _refuse_items_left_out(responses: Responses, bank: Bank) -> None:
         names = [name for name in finding.items if finding.code in LEFT_OUT and str(name) in known]
         if names:
             raise ReadError(
-                f"{responses.source}: {listed(names)} {'is an item' if len(names) == 1 else 'are items'} of the bank. "
-                f"{finding.sentence} Correct the responses, or name all items with `items=`; to leave out "
-                f"{'it' if len(names) == 1 else 'them'}, say `ignore={','.join(map(str, names))!r}`."
+                f"{responses.source}: {listed(names)} {one_or_many(len(names), 'is an item', 'are items')} of the "
+                f"bank. {finding.sentence} Correct the responses, or name all items with `items=`; to leave out "
+                f"{one_or_many(len(names), 'it', 'them')}, say `ignore={','.join(map(str, names))!r}`."
             )
 
 

@@ -50,10 +50,11 @@ class Details:
     routing: int | None = own("NUMBER", "two-stage: items of the first stage (default 10).")
     wrong: int | None = own("NUMBER", "stopping: wrong responses that end the test (default 3).")
 
-    def said(self) -> dict[str, Any]:
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        given["n_responses"] = given.pop("responses")
-        return {name: value for name, value in given.items() if value is not None}
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the design that were given, by their names in `simulate`."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["n_responses"] = values.pop("responses")
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def simulate(
@@ -96,24 +97,30 @@ def simulate(
     if model == "rasch" and categories is not None:
         raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
     models: dict[str, Any] = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}
-    more = {} if model == "rasch" else {"categories": 5 if categories is None else categories}
-    spread = {"ability_mean": ability_mean, "ability_sd": ability_sd, "difficulty_sd": difficulty_sd}
+    parameters = {
+        "ability_mean": ability_mean,
+        "ability_sd": ability_sd,
+        "difficulty_sd": difficulty_sd,
+        **details.parameters(),
+    }
+    if model != "rasch":
+        parameters["categories"] = categories or 5
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
         if path.suffix.lower() not in (".csv", ".parquet"):
             raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; use a name that does.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
-        data = models[model](persons, items, design=design, seed=seed, **spread, **more, **details.said())
+        data = models[model](persons, items, design=design, seed=seed, **parameters)
         for draft, target, write in zip(drafts, targets, (write_answers, write_truth), strict=False):
             progress.say(f"writing {target.name}")
             with naming(target):
                 write(data, draft, target.suffix.lower())
-    found = data.responses
-    counts = f"{found.n_persons:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
+    responses = data.responses
+    counts = f"{responses.n_persons:,} people, {responses.n_items:,} items, {responses.n_responses:,} responses"
     mode.end(
         lambda: typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}"),
-        lambda: {"seed": seed, "counts": counts_of(found), "outputs": list(map(str, targets))},
+        lambda: {"seed": seed, "counts": counts_of(responses), "outputs": list(map(str, targets))},
     )
 
 
@@ -133,20 +140,28 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each item: item, difficulty; or for each threshold: item, category, threshold."""
     from spectral_irt.tables import write_csv, write_parquet
 
-    items, steps = data.responses.items, data.responses.thresholds
-    if steps.binary:
+    items = data.responses.items
+    layout = data.responses.thresholds
+    if layout.binary:
         columns = {"item": items, "difficulty": data.difficulty}
     else:
-        columns = {"item": items[steps.item], "category": steps.level, "threshold": data.thresholds}
-    (write_parquet if suffix == ".parquet" else write_csv)(path, columns)
+        columns = {"item": items[layout.item], "category": layout.level, "threshold": data.thresholds}
+    write = write_parquet if suffix == ".parquet" else write_csv
+    write(path, columns)
+
+
+def _from_here(path: Path) -> str:
+    """A path as one would type it in this folder."""
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    persons, items = responses.persons, responses.items
     for person, item, answer in responses.answers_by_block():
-        yield pl.DataFrame({"person": persons[person], "item": items[item], "response": answer.astype("int8")})
+        labels = {"person": responses.persons[person], "item": responses.items[item]}
+        yield pl.DataFrame({**labels, "response": answer.astype("int8")})
 
 
 def demo(
@@ -177,8 +192,7 @@ def demo(
     from spectral_irt.terminal import console, say
 
     omitted = datasets.OMITTED
-    here = Path.cwd()
-    answers, key = (str(p.relative_to(here) if p.is_relative_to(here) else p) for p in datasets.quiz_files())
+    answers, key = map(_from_here, datasets.quiz_files())
     argv = ["fit", answers, "--key", key, "--missing", omitted, "--group", "region", "-o", str(output)]
     shown = not (mode.quiet or mode.as_json)
     if shown:
@@ -188,8 +202,14 @@ def demo(
         command = shlex.join(["spectral-irt", *argv])
         say(out, Text(f"  {command}", style="bold", no_wrap=True, overflow="ignore"))
         say(out)
-    reading, results = Answers(key=(key, None), missing=[omitted]), Results(group={"region": ()}, output=output)
-    calibrate(FitJob([answers], reading, Method(), results, replace(call, argv=argv)), mode)
+    job = FitJob(
+        files=[answers],
+        reading=Answers(key=(key, None), missing=[omitted]),
+        method=Method(),
+        results=Results(group={"region": ()}, output=output),
+        call=replace(call, argv=argv),
+    )
+    calibrate(job, mode)
     if shown:
         typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
 

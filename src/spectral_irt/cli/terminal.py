@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from spectral_irt.data import Finding
     from spectral_irt.engine.dask import DaskEngine
 
-OK, INTERNAL, BAD_INPUT = 0, 1, 2
+OK = 0
+INTERNAL = 1
+BAD_INPUT = 2
 WARNED = 3  # under --strict: done, and something is odd
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
@@ -82,10 +84,12 @@ class Progress:
     def say(self, text: str, share: float | None = None) -> None:
         """What is being done now, and the share of it that is done, if known."""
         with self._lock:
-            self._text, self._share = printable(text), share
+            self._text = printable(text)
+            self._share = share
             if self._display is not None:
                 self._update(self._display)
-            now, (last, at) = time.monotonic(), self._told
+            now = time.monotonic()
+            last, at = self._told
             if self._to_program and (self._text != last or now > at + PAUSE):
                 self._told = (self._text, now)
                 print(json.dumps({"doing": self._text, "share": self._share}), file=sys.stderr, flush=True)
@@ -133,9 +137,11 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         complain("error", for_shell(str(error)))
         return BAD_INPUT
     if isinstance(error, KeyboardInterrupt):
-        done = f"interrupted after all of this had been written: {listed(map(str, written))}."
-        kept = getattr(error, "kept", "")  # what an experiment has to say
-        complain("interrupted", kept or (done if written else "nothing was written."), 33)
+        remark = "nothing was written."
+        if written:
+            remark = f"interrupted after all of this had been written: {listed(map(str, written))}."
+        of_experiment = getattr(error, "kept", "")  # what an experiment has to say
+        complain("interrupted", of_experiment or remark, 33)
         return 128 + getattr(error, "signal", INTERRUPTED - 128)
     if isinstance(error, OSError) and error.filename is None and (reason := reason_of(error)):
         # Every file has a name by now; what has none is the terminal, or where it was led.
@@ -156,8 +162,10 @@ def report(error: BaseException, *, debug: bool = False) -> int:
 def show_warning(debug: bool, message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
     """A warning that is meant for users is one line; the others are for developers, and shown with `debug`."""
     if issubclass(category, UserWarning) or debug:
-        ours = isinstance(message, ConvergenceWarning | ReadWarning)
-        complain("warning", for_shell(str(message)) if ours else str(message), 33)
+        text = str(message)
+        if isinstance(message, ConvergenceWarning | ReadWarning):
+            text = for_shell(text)
+        complain("warning", text, 33)
 
 
 @dataclass(frozen=True)
@@ -197,8 +205,11 @@ def whole_record(record: dict[str, Any], findings: Iterable[Finding]) -> dict[st
     """A record with what every record has: the program, and the findings."""
     from spectral_irt.analysis.folder import finding_record, record_head
 
-    found = {**record_head(), **record}
-    return {**found, "findings": found.get("findings", [finding_record(finding) for finding in findings])}
+    return {
+        **record_head(),
+        **record,
+        "findings": record.get("findings", [finding_record(finding) for finding in findings]),
+    }
 
 
 def say_written(paths: Iterable[Path | str | None], nothing: str = "") -> None:
