@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -21,6 +21,7 @@ from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.data.booklets import blanks_by_item
+from spectral_irt.data.labels import column_of
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, too_few
 from spectral_irt.inference.fit.causes import cause_findings
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
+    from spectral_irt.inference.groups.tree import DifTree
     from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
@@ -417,6 +419,60 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             sampling=self.sampling,
         )
 
+    @of_items
+    @once
+    def dif_tree(
+        self,
+        columns: Sequence[str],
+        *,
+        order: Mapping[str, Sequence[str]] | None = None,
+        size: str | float = "B",
+        min_leaf: int = 200,
+        depth: int = 5,
+        sample: str = "auto",
+        subsamples: int = 0,
+        seed: int = 0,
+    ) -> DifTree:
+        """Groups of persons, by any columns about them, for whom items work differently: found, not named beforehand.
+
+        `columns` are columns about the people. Numbers are cut, labels divided; `order` has the labels of a column from
+        the lowest to the highest, or `["categories"]` for numbers that are names. The rest is of
+        `inference.groups.tree.dif_tree`. Compare what was found item by item with `study.dif(tree.leaves)`.
+        """
+        from spectral_irt.inference.groups.tree import covariate, dif_tree
+
+        if self.calibration.adaptive:
+            raise OptionError("a DIF tree goes by residuals given the score, and these answers chose the items.")
+        if isinstance(columns, str):
+            columns = [columns]
+        orders = order or {}
+        covariates = [
+            covariate(self.responses, name, column_of(self.responses, name), orders.get(name, ())) for name in columns
+        ]
+        if not covariates:
+            raise OptionError("a DIF tree needs a column about the persons; name one or more.")
+        self._tell("DIF tree")
+        return dif_tree(
+            self.calibration,
+            self.responses,
+            covariates,
+            size=size,
+            min_leaf=min_leaf,
+            depth=depth,
+            sample=sample,
+            subsamples=subsamples,
+            seed=seed,
+            sampling=self.sampling,
+        )
+
+    def _tree(self, parts: Parts) -> DifTree | None:
+        """The tree of the parts, where one was asked for."""
+        if parts.tree is None:
+            return None
+        options = parts.tree._asdict()
+        order = options.pop("order")
+        return self.dif_tree(list(order), order=order, **options)
+
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
         found = self._comparisons(parts)
@@ -550,6 +606,9 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             else:  # groups of several columns may have the same names, such as 0 and 1
                 pointing = [pointing_at_move(one, column) for one in compared.findings]
                 found += [replace(one, sentence=f"{column}: {one.sentence}") for one in pointing]
+        tree = self._tree(parts)
+        if tree is not None:
+            found += tree.findings
         if parts.covariates is not None:
             found += self._explained(parts.covariates).findings
         return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes

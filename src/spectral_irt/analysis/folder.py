@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,8 @@ OF_FIT = (
 )  # what of the fit is among the items, before `item_rest` and `misfit`
 TABLES = (
     *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
-    *("item_fit", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds", "covariates"),
+    *("item_fit", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds"),
+    *("dif_tree", "dif_tree_items", "covariates"),
     *("ranking", "tailored"),
 )
 RESULTS = (
@@ -76,6 +77,18 @@ CHOSEN_BY_ANSWERS = "it goes by scores, and these answers chose the items"
 CHOSEN = Finding("fit_left_out", "note", f"{NO_FIT}: {CHOSEN_BY_ANSWERS}.", ANYWAY)
 
 
+class TreeOptions(NamedTuple):
+    """What is asked of a DIF tree: columns, each with the order of its labels if it has one, and how it is grown; see
+    `Analysis.dif_tree`."""
+
+    order: Mapping[str, Sequence[str]]
+    size: str | float
+    min_leaf: int
+    sample: str
+    subsamples: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a summary, a record and the files of an analysis hold besides the items.
@@ -91,6 +104,8 @@ class Parts:
         Items by rank, with the chance of being among so many hardest; by "difficulty", or by the "lower" end.
     groups, described : mappings
         Names of groupings to the group of every person: to compare items, and for mean abilities.
+    tree : TreeOptions, optional
+        Columns along which groups are to be found for whom items work differently, and how.
     draws, seed : int
         Of plausible values ("pv"): for each person, and how they are drawn.
     populations : labels, optional
@@ -113,6 +128,7 @@ class Parts:
     top: int | None = None
     rank_by: str = "difficulty"
     groups: Mapping[str, Any] = field(default_factory=dict)
+    tree: TreeOptions | None = None
     draws: int = 5
     seed: int = 0
     populations: Any = None
@@ -206,6 +222,11 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
         if by_threshold:
             tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
+    tree = study._tree(parts)
+    if tree is not None:
+        tables["dif_tree"] = tree.table_columns()
+        if tree.inner_nodes:
+            tables["dif_tree_items"] = tree.item_columns()
     if parts.covariates is not None:
         tables["covariates"] = columns_of(study.item_covariates, parts.covariates)
     if parts.top is not None:
@@ -249,6 +270,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
     compared = []
     for column, dif in study._grouped(parts).items():
         compared.append({"column": column, **dif.to_dict()})
+    tree = study._tree(parts)
     return {
         **record_head(),
         "outputs": [],
@@ -281,6 +303,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": compared if len(compared) > 1 else compared[0] if compared else None,
+        "dif_tree": None if tree is None else tree.to_dict(),
         "facets": study._facet_record() if study.facets else None,
         "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
         "anchors": anchors_record(calibration),

@@ -166,6 +166,9 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     for column, dif in study._grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
+    tree = study._tree(parts)
+    if tree is not None:
+        lines.append(("DIF tree", f"{tree.sentence}."))
     if parts.described:
         unit, places = ("", 2) if study.calibration.scale.is_logits else ("measure_", 1)
         means = columns_of(study.group_means, parts.described)

@@ -208,6 +208,7 @@ class FitJob:
             self.method.survey_weight,
             self.results.form,
             *self.results.columns(),
+            *self.results.dif_tree,
         ]
         return list(dict.fromkeys(column for column in columns if column is not None))
 
@@ -232,8 +233,8 @@ class FitJob:
                     "that both name people alike."
                 )
         for column, values in values_by_column.items():
-            if column == self.results.form and column not in self.results.group:
-                continue  # one form is enough, and `Booklets` says how many are too many
+            if column not in self.results.group and (column == self.results.form or self._only_of_tree(column)):
+                continue  # one form is enough; `Booklets` says how many are too many, and so does a tree
             self._check_groups(column, values, source)
         return values_by_column
 
@@ -260,6 +261,12 @@ class FitJob:
                 f"{source}: the column {column!r} has {len(groups):,} different values ({listed(groups)}); at most "
                 f"{MOST_GROUPS} groups are compared. Merge them into a few, each of some hundred people."
             )
+
+    def _only_of_tree(self, column: str) -> bool:
+        """Whether a column is looked at by --dif-tree alone, which takes ages as they are."""
+        method = self.method
+        others = (method.population_by, method.clustered_by, method.survey_weight, *self.results.columns())
+        return column in self.results.dif_tree and column not in others
 
     def _grouping(self, column: str, values: Sequence[Any]) -> Grouping:
         """The groups of a column that are compared: its values, or intervals where it holds numbers such as age."""
@@ -434,6 +441,7 @@ class FitJob:
             top=top,
             rank_by=rank_by,
             groups=compared,
+            tree=results.tree(results.seed),
             populations=groups.get(population or ""),
             described=described,
             cuts=cuts,
@@ -507,6 +515,8 @@ class FitJob:
             unwanted.add("tailored")
         if results.item_covariates is None:
             unwanted.add("covariates")
+        if not results.dif_tree:
+            unwanted |= {"dif_tree", "dif_tree_items"}
         if self.reading.correct or self.reading.threshold is not None:
             unwanted.add("distractors")
         wanted = [name for name in TABLES if name not in unwanted]

@@ -7,15 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from spectral_irt.cli.move_options import MoveOptions, column_and_cuts
 from spectral_irt.cli.options import AskedScale, asked_scale, columns, item_names, method, people, results, with_sheet
 from spectral_irt.errors import SETTINGS, OptionError
 from spectral_irt.estimators.by_name import ABILITIES
 
+if TYPE_CHECKING:
+    from spectral_irt.analysis.folder import TreeOptions
+
 PARTS = ("persons", "fit")
-IDLE_SEED = "--seed is about plausible values and --hold-out; say --ability pv or --hold-out, or leave it out."
+TREE_OPTIONS = ("dif_size", "tree_leaf", "tree_sample", "tree_subsamples")
+IDLE_SEED = (
+    "--seed is about plausible values, --hold-out and --dif-tree; say --ability pv, --hold-out or --dif-tree, or leave "
+    "it out."
+)
 
 
 def _counts(flag: str, example: str, text: str) -> tuple[int, int | None]:
@@ -109,6 +116,70 @@ def _column_and_cuts(text: str) -> tuple[str, tuple[float, ...]]:
     return column, cuts
 
 
+def _ordered_columns(texts: list[str]) -> dict[str, tuple[str, ...]]:
+    """Columns about people, each with the order of its labels (grade:low<high), "categories", or nothing."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for text in item_names(texts):
+        name, colon, order = text.rpartition(":")
+        if not colon or ("<" not in order and order != "categories"):
+            name, order = text, ""
+        columns[name] = tuple(filter(None, order.split("<")))
+    return columns
+
+
+def _tree_size(text: str) -> str | float:
+    if text in ("B", "C", "any"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"--dif-size is {text!r}; it is B, C, any, or a difference in logits, such as 0.5.") from None
+
+
+@dataclass(frozen=True)
+class TreeWanted:
+    """Groups that are to be found for whom items work differently."""
+
+    dif_tree: dict[str, tuple[str, ...]] = people(
+        "COLUMN,...",
+        "Find the groups of persons for whom items work differently, by any of these columns: numbers are cut where "
+        "items change most, labels divided. grade:low<mid<high gives the order of labels; site:categories says that "
+        "numbers are names. Writes dif_tree.csv.",
+        default={},
+        parse=_ordered_columns,
+    )
+    dif_size: str | float = people(
+        "B|C|any|LOGITS",
+        "With --dif-tree: the difference of an item from which a split counts (default B, 0.43 logits).",
+        default="B",
+        parse=_tree_size,
+    )
+    tree_leaf: int = people("NUMBER", "With --dif-tree: fewest persons of a group (default 200).", default=200, min=1)
+    tree_sample: Literal["auto", "half", "all"] = people(
+        "",
+        "With --dif-tree: grow the tree on one half of the persons and take sizes from the other (half), or use all "
+        "for both. By default all below 1,000 persons.",
+        default="auto",
+    )
+    tree_subsamples: int = people(
+        "NUMBER",
+        "With --dif-tree: so many further trees, each on half of the persons, show how stable the choice of "
+        "columns is.",
+        default=0,
+        min=0,
+    )
+
+    def tree(self, seed: int | None) -> TreeOptions | None:
+        """What is asked of a tree, if one is."""
+        from spectral_irt.analysis.folder import TreeOptions
+
+        if not self.dif_tree:
+            return None
+        return TreeOptions(
+            self.dif_tree, self.dif_size, self.tree_leaf, self.tree_sample, self.tree_subsamples, seed or 0
+        )
+
+
 @dataclass(frozen=True)
 class Abilities:
     """How abilities are estimated."""
@@ -120,7 +191,9 @@ class Abilities:
         default=("wle", None),
         parse=_ability,
     )
-    seed: int | None = people("NUMBER", "Random seed of plausible values and of --hold-out (default 0).", min=0)
+    seed: int | None = people(
+        "NUMBER", "Random seed of plausible values, of --hold-out and of --dif-tree (default 0).", min=0
+    )
 
 
 @dataclass(frozen=True)
@@ -212,7 +285,7 @@ def _numbers(values: list[Any], column: str) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Results(Abilities, MoveOptions):
+class Results(Abilities, MoveOptions, TreeWanted):
     """What to compute and write beside the difficulties."""
 
     output: Path | None = results(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from spectral_irt.cli.fit_options import IDLE_SEED, Method, Results
-from spectral_irt.cli.options import Answers, is_called_a_file
+from spectral_irt.cli.fit_options import IDLE_SEED, TREE_OPTIONS, Method, Results
+from spectral_irt.cli.options import Answers, changed, is_called_a_file
 from spectral_irt.xlsx import is_workbook
 
 
@@ -56,9 +56,16 @@ def _named(flags: Mapping[str, Any]) -> str:
 
 def seed_is_used(options: FitOptions) -> str | None:
     results = options.results
-    if results.seed is None or results.ability[0] == "pv" or results.hold_out is not None:
+    if results.seed is None or results.ability[0] == "pv" or results.hold_out is not None or results.dif_tree:
         return None
     return IDLE_SEED
+
+
+def tree_has_columns(options: FitOptions) -> str | None:
+    idle = [f"--{name.replace('_', '-')}" for name in changed(options.results) if name in TREE_OPTIONS]
+    if idle and not options.results.dif_tree:
+        return f"{', '.join(idle)} goes with --dif-tree; name its columns, or leave it out."
+    return None
 
 
 def free_needs_anchors(options: FitOptions) -> str | None:
@@ -93,6 +100,7 @@ def ratings_go_with(options: FitOptions) -> str | None:
             "--form": results.form,
             "--design adaptive": method.design == "adaptive",
             "--item-covariates": results.item_covariates,
+            "--dif-tree": results.dif_tree,
             f"--estimator {method.estimator}": other_estimator,
         }
     )
@@ -233,6 +241,7 @@ def rows_of_items_name_no_group(options: FitOptions) -> str | None:
 # The first that is broken is said.
 RULES: tuple[Rule, ...] = (
     seed_is_used,
+    tree_has_columns,
     free_needs_anchors,
     free_items_leave_the_bank,
     ratings_go_with,

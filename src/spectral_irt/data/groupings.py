@@ -54,10 +54,10 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
     >>> grouping_of("age", [19, 70, 65, None], [65]).labels
     ['under 65', '65 and over', '65 and over', None]
     """
-    numbers = _numbers(values)
+    numbers = numbers_of(values)
     if numbers is None:
         if cuts:
-            text = next(value for value in values if _numbers([value]) is None)
+            text = next(value for value in values if numbers_of([value]) is None)
             at = ", ".join(f"{cut:g}" for cut in cuts)
             raise OptionError(f"the column {column!r} is to be cut at {at}, and holds {text!r}, which is no number.")
         return Grouping(list(values))
@@ -74,7 +74,7 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
     return Grouping(_intervals(numbers, [cut]), (Finding("cut_at_median", "note", sentence, remedy),))
 
 
-def _numbers(values: Sequence[Any]) -> Floats | None:
+def numbers_of(values: Sequence[Any]) -> Floats | None:
     """The values as numbers, NaN where there is none; None if one of them is something else."""
     try:
         numbers = np.array([np.nan if names_nothing(value) else _number(value) for value in values], dtype=np.float64)

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.plots.dif import DifferentialPlot
+    from spectral_irt.plots.tree import TreePlot
 
 EVERY = ("wright", "items", "fit", "information", "scores")  # what every analysis has
 COMPARED = 4  # comparisons of groups, and facets, that are drawn
 DIF, FACETS = (tuple(f"{name}{k}" for k in ("", *range(2, COMPARED + 1))) for name in ("dif", "facet"))
-NAMES = (*EVERY, "icc", "categories", "distractors", *DIF, *FACETS)  # of the standard set
+NAMES = (*EVERY, "icc", "categories", "distractors", *DIF, *FACETS, "dif_tree")  # of the standard set
 KINDS = ("svg", "png")
 
 
@@ -141,6 +142,17 @@ class Plots:
             return DifferentialPlot.of(groups, group, self.study._words)
         return DifferentialPlot.of(self.study.dif(groups, **options), group, self.study._words)
 
+    def dif_tree(self, columns: Any, **options: Any) -> TreePlot:
+        """A tree of groups for whom items work differently, with the difficulties of the items in its leaves.
+
+        `columns` are columns about persons, or what `study.dif_tree` returned; the options are those of it.
+        """
+        from spectral_irt.inference.groups.tree import DifTree
+        from spectral_irt.plots.tree import TreePlot
+
+        tree = columns if isinstance(columns, DifTree) else self.study.dif_tree(columns, **options)
+        return TreePlot.of(tree, self.study._words)
+
     def against(self, other: Any, *, method: str = "robust") -> Agreement:
         """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
 
@@ -194,6 +206,8 @@ class Pictures:
         if parts is not None:
             comparisons = zip(DIF, comparisons_of(study, parts), strict=False)
             displays |= {name: partial(plot.dif, *comparison) for name, comparison in comparisons}
+            if parts.tree is not None:
+                displays["dif_tree"] = partial(plot.dif_tree, study._tree(parts))
         displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
         figures: dict[str, Any] = {}
         left_out: dict[str, str] = {}

@@ -144,6 +144,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> Passage:
         _dimensionality(record),
         _population(record),
         _groups(record),
+        _tree(record),
         Passage([f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}."]),
     )
     return Passage(
@@ -344,6 +345,21 @@ def _groups(record: Mapping[str, Any]) -> Passage:
         f"that agree, in the classes of the Educational Testing Service (Zwick, 2012), with {statistic} beside them."
     )
     return Passage([sentence], {"zwick", "benjamini", origin})
+
+
+def _tree(record: Mapping[str, Any]) -> Passage:
+    tree = record.get("dif_tree")
+    if not tree:
+        return Passage()
+    basis = "on all persons"
+    if tree["halved"]:
+        basis = "on one half of the persons, and differences estimated on the other"
+    sentence = (
+        f"Groups for whom items work differently were searched for along {listed(tree['columns'])} by a tree of score "
+        f"tests of the conditional likelihood (Strobl et al., 2015; p-values by Estrella, 2003), grown {basis}; splits "
+        f"count from {number(tree['size'])} logits."
+    )
+    return Passage([sentence], {"strobl", "estrella"})
 
 
 def fit_command(record: Mapping[str, Any]) -> str:

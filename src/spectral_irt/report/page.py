@@ -25,6 +25,7 @@ from spectral_irt.report.methods import methods
 from spectral_irt.report.overview import findings, reading, summary
 from spectral_irt.report.people import groups_and_classes, people, scores
 from spectral_irt.report.questions import questions
+from spectral_irt.report.tree import tree
 from spectral_irt.text import printable, within
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "fit": ("Does the model fit?", fit),
     "dimensions": ("Dimensionality", dimensions),
     "dif": ("Differential item functioning", differential),
+    "tree": ("Groups for whom items work differently", tree),
     "changes": ("What was changed", changes),
     "methods": ("Methods", methods),
     "reading": ("How the data were read", reading),

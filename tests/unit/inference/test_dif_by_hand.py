@@ -9,7 +9,7 @@ from scipy import stats
 import spectral_irt as si
 from spectral_irt import joint_errors
 from spectral_irt.inference.groups.calibrations import Combination, GroupModel, calibrate_groups
-from spectral_irt.inference.groups.dif import _beyond_slopes, _pair, _purified, as_t, ets_class, highest_class
+from spectral_irt.inference.groups.dif import _beyond_slopes, _pair, as_t, ets_class, highest_class, purified_anchors
 from spectral_irt.inference.groups.dif_details import (
     _threshold_findings,
     _unlike,
@@ -78,16 +78,16 @@ def test_anchors_agree_in_every_group_or_are_those_that_differ_least():
     one[[0, 1]] += 1.0
     other[[1, 2]] -= 1.0
     groups = Groups([base, one, other], np.full((3, 12), 0.1))
-    assert np.flatnonzero(~_purified(groups, None)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(~purified_anchors(groups, None)).tolist() == [0, 1, 2]
     shift = np.zeros((3, 12))
     shift[1, 0] = 1.0  # slopes explain the first
     explained = SlopeShifts(shift, np.zeros((3, 12)))
-    assert np.flatnonzero(~_purified(groups, explained)).tolist() == [1, 2]
+    assert np.flatnonzero(~purified_anchors(groups, explained)).tolist() == [1, 2]
     unsure = SlopeShifts(np.zeros((3, 12)), np.where(np.arange(12) == 0, 0.5, 0.0) * np.ones((3, 1)))
-    assert np.flatnonzero(~_purified(groups, unsure)).tolist() == [1, 2]
+    assert np.flatnonzero(~purified_anchors(groups, unsure)).tolist() == [1, 2]
     # Each group has other items that differ: of twelve, the quarter that differs least is kept.
     many = [base] + [base + np.where(np.arange(12) // 3 == k, 1.0 + 0.1 * np.arange(12), 0.0) for k in range(4)]
-    kept = _purified(Groups(many, np.full((5, 12), 0.1)), None)
+    kept = purified_anchors(Groups(many, np.full((5, 12), 0.1)), None)
     assert kept.sum() == 3
 
 

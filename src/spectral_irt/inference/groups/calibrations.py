@@ -352,12 +352,19 @@ def _parameters_of(model: GroupModel, design: Floats | None, layout: Thresholds,
 
 
 def by_newton(
-    responses: Responses, model: GroupModel, design: Floats | None, name: str, weights: Floats | None = None
+    responses: Responses,
+    model: GroupModel,
+    design: Floats | None,
+    name: str,
+    weights: Floats | None = None,
+    start: Floats | None = None,
 ) -> GroupFit:
-    """Thresholds A eta of one group by Newton steps, with the inverse of their information."""
+    """Thresholds A eta of one group by Newton steps (from `start`, if it is given), with the inverse of their
+    information."""
     layout = responses.thresholds
-    start = model.shape
-    if start is None or layout.binary:
+    if model.shape is not None and not layout.binary:
+        start = model.shape
+    if start is None:
         start = start_thresholds(responses)
     exact = ExactLikelihood(responses, weights=weights)
     is_exact = exact.exact_is_affordable() or model.exact
@@ -473,13 +480,13 @@ def _common_items(groups: Sequence[Responses], names: Sequence[str], model: Grou
     while True:
         before = common.copy()
         for name, group in zip(names, groups, strict=True):
-            in_group = _estimable_items(group.take_items(common), name, group.n_items, model)
+            in_group = estimable_items(group.take_items(common), name, group.n_items, model)
             common[np.flatnonzero(common)[~in_group]] = False
         if (common == before).all():
             return common
 
 
-def _estimable_items(group: Responses, name: str, n_items: int, model: GroupModel) -> NDArray[np.bool_]:
+def estimable_items(group: Responses, name: str, n_items: int, model: GroupModel) -> NDArray[np.bool_]:
     """Which items have a common scale in this group: its largest strongly connected component of thresholds.
 
     An item that is extreme there is a component of its own. An error names the group when hardly any item is left, or

@@ -339,7 +339,7 @@ def _anchors(
     """Which of the items the groups are centered on; purified without what slopes explain, if that is given."""
     if isinstance(anchors, str):
         check_option("anchors", anchors, ("all", "purified"))
-        return _purified(groups, shifts) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
+        return purified_anchors(groups, shifts) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     place = positions(named, groups.items)
     unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]
@@ -349,7 +349,7 @@ def _anchors(
     return np.isin(np.arange(len(groups.items)), place)
 
 
-def _purified(groups: GroupCalibrations, shifts: SlopeShifts | None) -> NDArray[np.bool_]:
+def purified_anchors(groups: GroupCalibrations, shifts: SlopeShifts | None = None) -> NDArray[np.bool_]:
     """The items that agree in every focal group on how far it is from the reference group."""
     n_items = len(groups.items)
     largest_z = np.zeros(n_items)

@@ -1,0 +1,918 @@
+"""A tree of groups for whom items work differently, found along any columns about persons.
+
+Given the score, u_l = 1{X_l >= k} - E[X_l >= k | s_l] has the mean zero for everybody if the difficulties hold for
+everybody. Sorted by a column about persons, its sum over those up to each value is a random walk that returns to zero;
+where difficulties depend on the column, it drifts away. With J = sum of u_l u_l', S(A) the sum over the persons of A,
+and t(A) their share,
+
+    numbers, ordered values   T = max over cuts with t in [.1, .9] of |J^-1/2 (S(A) - t S)|^2 / (t (1 - t))
+    categories                T = sum over categories c of |J^-1/2 (S(c) - t(c) S)|^2 / t(c)
+
+sup LM and a chi-square, which are the statistics of psychotree (Strobl, Kopf & Zeileis 2015). All of them take one pass
+over the responses of a node, with no fit at any cut: a node is split where the statistic is largest, and its children
+are fitted. Persons of one value stay together. p of sup LM is Estrella's (2003), at most that of all cuts by
+Bonferroni; both are adjusted for the columns (Bonferroni).
+
+In large samples everything is significant. So a split stays only if some item differs between its two sides by a
+relevant size, or if a split below it stays. The tree is grown on one half of the persons; sizes and their errors are
+from the other.
+
+`study.dif_tree` calls `dif_tree`; `plots/tree.py` draws it, `report/tree.py` has its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import gammaln
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.errors import location_covariance
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.groupings import numbers_of
+from spectral_irt.data.labels import Split, by_label
+from spectral_irt.engine import one_blas_thread
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.groups.calibrations import (
+    DENSE_ITEMS,
+    RANK_DIGITS,
+    by_newton,
+    calibrate_groups,
+    contrast,
+    estimable_items,
+    locations_like,
+    model_like,
+)
+from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, purified_anchors
+from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling, cluster_scores, person_scores
+from spectral_irt.inference.results import adjusted, chi2_tail
+from spectral_irt.inference.robust_center import robust_center
+from spectral_irt.joint_errors import JointErrors
+from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.text import NAMED, and_list, first_of, listed, p_value
+
+LEVEL = 0.05
+MOST_BINS = 512  # of a column of numbers: more change no digit that is shown
+MOST_LEVELS = 100  # of categories; beyond, a column has names
+MOST_PARTITIONS = 8  # categories up to which all ways to divide them are looked at: 127
+TRIM = 0.1  # share of persons on either side, below which no cut is looked at
+WHOLE = 1_000  # persons below which all are used twice, to grow and to estimate
+MIN_LEAF = 200
+DEPTH = 5
+CELLS = 500_000  # of persons x thresholds that are looked at at a time: 4 MB
+SIZES = {"B": SMALL / DELTA, "C": LARGE / DELTA, "any": 0.0}  # logits from which a difference is of an ETS class
+CATEGORIES = "categories"
+ORDERED = "ordered"
+NUMBERS = "numbers"
+
+
+@dataclass(frozen=True, eq=False)
+class Covariate:
+    """A column about persons: the level of each (-1: not known), and what the levels are.
+
+    Levels of `numbers` are single values or, of many, intervals, each from `low` to `high`; of `categories` and
+    `ordered` columns they are labels.
+    """
+
+    name: str
+    kind: str
+    code: Ints
+    labels: tuple[str, ...] = ()
+    low: Floats = field(default_factory=lambda: np.empty(0))
+    high: Floats = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.low) if self.kind == NUMBERS else len(self.labels)
+
+    def take(self, persons: NDArray[Any]) -> Covariate:
+        return replace(self, code=self.code[persons])
+
+    def side(self, chosen: NDArray[np.bool_], present: NDArray[np.bool_]) -> str:
+        """One side of a split in words, of the levels that are present in the node."""
+        levels = np.flatnonzero(chosen & present)
+        if self.kind == CATEGORIES:
+            return f"{self.name} = {first_of([self.labels[k] for k in levels])}"
+        others = np.flatnonzero(~chosen & present)
+        first = levels[0] < others[0]
+        edge = levels[-1] if first else others[-1]
+        sign = "<=" if first else ">"
+        return f"{self.name} {sign} {f'{self.high[edge]:g}' if self.kind == NUMBERS else self.labels[edge]}"
+
+
+def covariate(responses: Responses, name: str, values: Sequence[Any], order: Sequence[str] = ()) -> Covariate:
+    """A column about persons as the tree needs it: numbers, or labels in an order, or categories.
+
+    `order` are the labels from the lowest to the highest; one of them alone, "categories", takes numbers for names.
+    """
+    named = [*order] == [CATEGORIES]
+    numbers = None if order else numbers_of(values)
+    if numbers is not None:
+        return _of_numbers(responses, name, numbers)
+    split = by_label(responses, values)
+    labels = split.names
+    code = split.group
+    if order and not named:
+        unknown = [label for label in labels if label not in order]
+        if unknown:
+            raise OptionError(f"the order of the column {name!r} lacks {listed(unknown)}, which its persons have.")
+        labels = tuple(str(label) for label in order if label in labels)
+        rank = np.array([labels.index(label) for label in split.names] + [-1])
+        code = rank[code]
+    _refuse_levels(responses, name, len(labels))
+    if len(labels) > MOST_LEVELS:
+        what = "nearly every person has a value of their own" if 2 * len(labels) > responses.n_persons else "too many"
+        raise OptionError(
+            f"{responses.source}: the column {name!r} has {len(labels):,} different values ({what}); the tree takes "
+            f"numbers, or up to {MOST_LEVELS} categories. Leave the column out, or merge its values."
+        )
+    return Covariate(name, ORDERED if order and not named else CATEGORIES, code, labels=tuple(labels))
+
+
+def _of_numbers(responses: Responses, name: str, numbers: Floats) -> Covariate:
+    known = np.isfinite(numbers)
+    values = np.unique(numbers[known])
+    _refuse_levels(responses, name, len(values))
+    low = values
+    if len(values) > MOST_BINS:
+        low = np.unique(np.quantile(numbers[known], np.linspace(0, 1, MOST_BINS + 1)[:-1], method="higher"))
+    code = np.where(known, np.searchsorted(low, numbers, side="right") - 1, -1)
+    high = np.append(values[np.searchsorted(values, low[1:]) - 1], values[-1])
+    return Covariate(name, NUMBERS, code, low=low, high=high)
+
+
+def _refuse_levels(responses: Responses, name: str, n_levels: int) -> None:
+    if n_levels < 2:
+        what = "a single value" if n_levels else "no value at all"
+        raise DesignError(f"{responses.source}: the column {name!r} has {what}; nothing can be split by it.")
+
+
+class ColumnTest(NamedTuple):
+    """The test of one column in a node: its statistic, degrees of freedom, and log p; NaN where it has one level."""
+
+    statistic: float = np.nan
+    df: int = 0
+    log_p: float = np.nan
+
+    @property
+    def p(self) -> float:
+        return float(np.exp(self.log_p))
+
+
+class Cut(NamedTuple):
+    """Which levels of a column go to the first side; persons whose level is not known go there too, or not."""
+
+    column: int
+    first: NDArray[np.bool_]
+    unknown_first: bool
+
+    def goes_first(self, covariates: Sequence[Covariate]) -> NDArray[np.bool_]:
+        return np.append(self.first, self.unknown_first)[covariates[self.column].code]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A group of persons that was found, and how it was split, if it was."""
+
+    number: int
+    parent: int
+    depth: int
+    rule: str  # the last condition
+    path: tuple[str, ...]
+    n_grown: int
+    tests: tuple[ColumnTest, ...] = ()
+    cut: Cut | None = None
+    children: tuple[int, int] = (0, 0)
+    largest: float = 0.0  # difference of an item between the children, in the persons it was grown on
+    difficulty: Floats = field(default_factory=lambda: np.empty(0))  # of the items there, NaN without an estimate
+
+    @property
+    def name(self) -> str:
+        return " and ".join(self.path) or "all persons"
+
+    @property
+    def p_adjusted(self) -> float:
+        """Of the smallest p, for all columns that were tested; NaN where none was."""
+        log_p = np.array([test.log_p for test in self.tests])
+        n_tested = int(np.isfinite(log_p).sum())
+        if not n_tested:
+            return np.nan
+        return float(min(1.0, n_tested * np.exp(np.nanmin(log_p))))
+
+
+class Sizes(NamedTuple):
+    """How much harder each item is on the second side of a split than on the first; NaN without an estimate."""
+
+    difference: Floats
+    se: Floats
+    p: Floats
+
+    @property
+    def p_holm(self) -> Floats:
+        return adjusted(self.p, "holm")
+
+
+# The statistics ------------------------------------------------------------------------------------------------------
+
+
+class Fluctuation(NamedTuple):
+    """The random walk of a node in coordinates in which J is the identity: sums by level, one matrix for each column,
+    and by level the sum of squared weights (the clock) and how many persons there are."""
+
+    sums: list[Floats]
+    clock: list[Floats]
+    persons: list[Ints]
+
+    @property
+    def df(self) -> int:
+        """Free thresholds."""
+        return self.sums[0].shape[1]
+
+
+def fluctuation(
+    persons: SampledPersons, beta: Floats, covariates: Sequence[Covariate], design: Floats | None = None
+) -> Fluctuation:
+    """One pass over the responses of a node at its thresholds beta = A eta."""
+    responses = persons.responses
+    sizes = [column.n_levels + 1 for column in covariates]  # the last of each are persons without a value
+    first = np.cumsum([0, *sizes])
+    codes = np.column_stack([column.code % size for column, size in zip(covariates, sizes, strict=True)])
+    place = (codes + first[:-1]).astype(np.int32)
+    weight = persons.weight
+    outer, sums = responses.entries.sum(
+        _sums_by_level, responses.thresholds, beta, int(first[-1]), persons=(weight, place)
+    )
+    if persons.sampling.cluster is not None:
+        n_clusters = int(persons.cluster.max(initial=0)) + 1
+        by_cluster = cluster_scores(responses, beta, persons.sampling, n_clusters)
+        outer = (by_cluster.T @ by_cluster).toarray()
+    if design is not None:
+        outer = design.T @ outer @ design
+        sums = sums @ design
+    values, vectors = np.linalg.eigh(outer)
+    free = values > RANK_DIGITS * values[-1]
+    sums = sums @ (vectors[:, free] / np.sqrt(values[free]))
+    clock = [
+        np.bincount(code, weights=weight**2, minlength=size).astype(float)
+        for code, size in zip(codes.T, sizes, strict=True)
+    ]
+    counts = [np.bincount(code, minlength=size) for code, size in zip(codes.T, sizes, strict=True)]
+    return Fluctuation(np.split(sums, first[1:-1]), clock, counts)
+
+
+def _sums_by_level(
+    block: Block, weight: Floats, place: Ints, layout: Thresholds, beta: Floats, n_levels: int
+) -> tuple[Floats, Floats]:
+    """sum of u u', and sums of u by level of every column (rows of `place` are persons)."""
+    scores = person_scores(block, layout, beta)
+    n_persons, n_thresholds = scores.shape
+    n_columns = place.shape[1]
+    outer = np.zeros((n_thresholds, n_thresholds))
+    sums = np.zeros((n_levels, n_thresholds))
+    step = max(1, CELLS // n_thresholds)
+    for start in range(0, n_persons, step):
+        some = slice(start, min(start + step, n_persons))
+        u = scores[some].toarray() * weight[some, None]
+        outer += u.T @ u
+        indptr = np.arange(0, n_columns * len(u) + 1, n_columns)
+        levels = sparse.csr_array((np.ones(n_columns * len(u)), place[some].ravel(), indptr), shape=(len(u), n_levels))
+        sums += levels.T @ u
+    return outer, sums
+
+
+class Walk(NamedTuple):
+    """The walk along one column, on its levels in the node: sums less their share, shares, and numbers of persons."""
+
+    level: Ints
+    sums: Floats
+    share: Floats
+    persons: Ints
+
+
+def walk(found: Fluctuation, column: int) -> Walk:
+    """Persons without a value are left out; those who have one have the sum zero after their share is taken off."""
+    level = np.flatnonzero(found.persons[column][:-1])
+    clock = found.clock[column][level]
+    share = clock / clock.sum()
+    sums = found.sums[column][level]
+    # J of the persons with a value is their share of that of all.
+    known = clock.sum() / found.clock[column].sum()
+    return Walk(level, (sums - share[:, None] * sums.sum(axis=0)) / np.sqrt(known), share, found.persons[column][level])
+
+
+def column_test(found: Walk, kind: str, df: int) -> ColumnTest:
+    """The statistic of one column, and its p."""
+    n_levels = len(found.level)
+    if n_levels < 2:
+        return ColumnTest()
+    if kind == CATEGORIES:
+        statistic = float(((found.sums**2).sum(axis=1) / found.share).sum())
+        return ColumnTest(statistic, df * (n_levels - 1), log_chi2_tail(statistic, df * (n_levels - 1)))
+    share = np.cumsum(found.share)[:-1]
+    inside = np.flatnonzero((share >= TRIM) & (share <= 1 - TRIM))
+    if not len(inside):
+        return ColumnTest()
+    statistic = float(_of_cuts(found, np.tri(n_levels - 1, n_levels, dtype=bool)[inside]).max())
+    each = log_chi2_tail(statistic, df) + np.log(len(inside))
+    return ColumnTest(statistic, df, min(log_sup_lm_tail(statistic, df), each, 0.0))
+
+
+def _of_cuts(found: Walk, first: NDArray[np.bool_]) -> Floats:
+    """|S(A)|^2 / (t (1 - t)) of some cuts x levels."""
+    share = first @ found.share
+    return np.asarray(((first @ found.sums) ** 2).sum(axis=1) / (share * (1 - share)))
+
+
+def log_chi2_tail(statistic: float, df: int) -> float:
+    """log P(chi-square > statistic), also where P is below the smallest number."""
+    p = float(chi2_tail(statistic, df))
+    if p > 0:
+        return float(np.log(p))
+    half = statistic / 2
+    return float((df / 2 - 1) * np.log(half) - half - gammaln(df / 2))
+
+
+def log_sup_lm_tail(statistic: float, df: int, trim: float = TRIM) -> float:
+    """log P(sup LM > statistic) by Estrella (2003), good where P < .15; 0 where the formula does not hold.
+
+    >>> round(float(np.exp(log_sup_lm_tail(34.75, 7))), 5)
+    0.00067
+    """
+    if statistic <= df:
+        return 0.0
+    log_lambda = 2 * np.log((1 - trim) / trim)
+    log_density = df / 2 * np.log(statistic / 2) - statistic / 2 - gammaln(df / 2)
+    return float(min(0.0, log_density + np.log((1 - df / statistic) * log_lambda + 2 / statistic)))
+
+
+def best_cut(found: Walk, covariates: Sequence[Covariate], column: int, fewest: float) -> Cut | None:
+    """Where the statistic of two sides is largest, each with `fewest` persons or more; None where there is none."""
+    kind = covariates[column].kind
+    sides = _sides(found, kind)
+    share = sides @ found.share
+    n_first = sides @ found.persons
+    allowed = (n_first >= fewest) & (found.persons.sum() - n_first >= fewest)
+    if kind != CATEGORIES:
+        allowed &= (share >= TRIM) & (share <= 1 - TRIM)
+    if not allowed.any():
+        return None
+    sides = sides[allowed]
+    best = int(np.argmax(_of_cuts(found, sides)))
+    first = np.zeros(covariates[column].n_levels, dtype=bool)
+    first[found.level[sides[best]]] = True
+    if kind != CATEGORIES:  # values that the node does not have go with the lower ones that it has
+        first = np.arange(len(first)) <= np.flatnonzero(first)[-1]
+    return Cut(column, first, bool(n_first[allowed][best] >= found.persons.sum() / 2))
+
+
+def _sides(found: Walk, kind: str) -> NDArray[np.bool_]:
+    """The first side of all splits that are looked at, splits x levels: all ways to divide a few categories; of many
+    those along the direction in which their mean scores differ most; else the cuts in order."""
+    n_levels = len(found.level)
+    if kind == CATEGORIES and n_levels <= MOST_PARTITIONS:
+        number = np.arange(1, 2 ** (n_levels - 1))
+        return (number[:, None] >> np.arange(n_levels)) % 2 == 1
+    cuts = np.tri(n_levels - 1, n_levels, dtype=bool)
+    if kind != CATEGORIES:
+        return cuts
+    means = found.sums / np.sqrt(found.share)[:, None]
+    direction = np.linalg.svd(means, full_matrices=False)[2][0]
+    rank = np.argsort(np.argsort(found.sums @ direction / found.share, kind="stable"))
+    return np.asarray(cuts[:, rank])
+
+
+# The tree ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a tree is grown: logits of a relevant difference, persons of a leaf, how many splits one below the other."""
+
+    size: float
+    fewest: float
+    depth: int
+    level: float
+
+
+class NodeFit(NamedTuple):
+    """The items with an estimate in a node, their thresholds; and of all items difficulties with the mean zero, and
+    standard errors, NaN without an estimate."""
+
+    items: Ints
+    thresholds: Floats
+    difficulty: Floats
+    se: Floats
+
+
+class _Grower:
+    """Grows a tree on some persons, node by node, depth first."""
+
+    def __init__(self, calibration: Calibration, growth: Growth) -> None:
+        self.model = model_like(calibration)
+        self.growth = growth
+        self.nodes: list[Node] = []
+        self.source = ""
+
+    def grow(self, persons: SampledPersons, covariates: Sequence[Covariate]) -> list[Node]:
+        self.source = persons.responses.source
+        fit = self.fit(persons, "all persons", None)
+        if fit is None:
+            raise DesignError(f"{self.source}: no two items can be compared, so that there is no tree.")
+        root = Node(1, 0, 0, "", (), persons.responses.n_persons, difficulty=fit.difficulty)
+        self.nodes.append(root)
+        self._grow(root, persons, covariates, fit)
+        return kept(self.nodes, self.growth.size)
+
+    def fit(self, persons: SampledPersons, name: str, start: NodeFit | None) -> NodeFit | None:
+        """The thresholds of a node, from those of its parent; None where items cannot be compared."""
+        responses = persons.responses
+        try:
+            items = np.flatnonzero(estimable_items(responses, name, responses.n_items, self.model))
+            some = responses.take_items(items)
+            begin = None
+            if start is not None and np.isin(items, start.items).all():
+                layout = Thresholds(responses.thresholds.max_score[start.items])
+                begin = start.thresholds[layout.of_items(np.searchsorted(start.items, items))]
+            design = self.model.design(some)
+            fit = by_newton(some, self.model, design, name, persons.sampling.weights, begin)
+        except DesignError:
+            return None
+        assert fit.covariance is not None
+        difficulty = np.full(responses.n_items, np.nan)
+        se = difficulty.copy()
+        difficulty[items] = some.thresholds.mean(fit.thresholds)
+        se[items] = np.sqrt(np.diag(location_covariance(some.thresholds, fit.covariance)))
+        return NodeFit(items, fit.thresholds, difficulty, se)
+
+    def _grow(self, node: Node, persons: SampledPersons, covariates: Sequence[Covariate], fit: NodeFit) -> None:
+        growth = self.growth
+        some = persons.take_items(fit.items)
+        found = fluctuation(some, fit.thresholds, covariates, self.model.design(some.responses))
+        walks = [walk(found, k) for k in range(len(covariates))]
+        tests = tuple(column_test(each, column.kind, found.df) for each, column in zip(walks, covariates, strict=True))
+        node = replace(node, tests=tests)
+        self.nodes[node.number - 1] = node
+        if node.depth >= growth.depth or not node.p_adjusted < growth.level:
+            return
+        column = int(np.nanargmin([test.log_p for test in tests]))
+        cut = best_cut(walks[column], covariates, column, growth.fewest)
+        if cut is None:
+            return
+        goes_first = cut.goes_first(covariates)
+        present = np.isin(np.arange(covariates[column].n_levels), walks[column].level)
+        sides = [persons.take(goes_first), persons.take(~goes_first)]
+        fits = [self.fit(side, f"node {node.number}", fit) for side in sides]
+        if fits[0] is None or fits[1] is None:
+            return
+        rules = [covariates[column].side(cut.first, present), covariates[column].side(~cut.first, present)]
+        numbers = []
+        of_sides = zip(sides, fits, rules, (goes_first, ~goes_first), strict=True)
+        for side, side_fit, rule, members in of_sides:
+            assert side_fit is not None
+            child = Node(
+                number=len(self.nodes) + 1,
+                parent=node.number,
+                depth=node.depth + 1,
+                rule=rule,
+                path=(*(each for each in node.path if not _implied(each, rule)), rule),
+                n_grown=side.responses.n_persons,
+                difficulty=side_fit.difficulty,
+            )
+            self.nodes.append(child)
+            numbers.append(child.number)
+            self._grow(child, side, [each.take(members) for each in covariates], side_fit)
+        largest = largest_difference(fits[0], fits[1])
+        self.nodes[node.number - 1] = replace(node, cut=cut, children=(numbers[0], numbers[1]), largest=largest)
+
+
+def _implied(rule: str, later: str) -> bool:
+    """Whether a condition goes without saying beside a later one of the same column, in the same direction."""
+    return rule.split(" ")[:-1] == later.split(" ")[:-1] and " = " not in rule
+
+
+def largest_difference(one: NodeFit, other: NodeFit) -> float:
+    """The largest difference of an item between two groups, beyond the shift on which most items agree."""
+    difference = other.difficulty - one.difficulty
+    compared = np.isfinite(difference)
+    if compared.sum() < 2:
+        return 0.0
+    errors = JointErrors.independent(np.hypot(one.se, other.se)[compared])
+    center = robust_center(difference[compared], errors, excess=False).center
+    return float(np.abs(difference[compared] - center).max())
+
+
+def kept(nodes: Sequence[Node], size: float) -> list[Node]:
+    """The nodes that stay, with new numbers: a split goes where neither it nor one below it is of a relevant size."""
+    of_number = {node.number: node for node in nodes}
+
+    def stays(number: int) -> bool:
+        node = of_number[number]
+        if node.cut is None:
+            return False
+        return node.largest >= size or any(map(stays, node.children))
+
+    out: list[Node] = []
+
+    def add(number: int, parent: int) -> int:
+        node = of_number[number]
+        place = len(out)
+        out.append(replace(node, number=place + 1, parent=parent))
+        if not stays(number):
+            out[place] = replace(out[place], cut=None, children=(0, 0))
+            return place + 1
+        children = tuple(add(child, place + 1) for child in node.children)
+        out[place] = replace(out[place], children=(children[0], children[1]))
+        return place + 1
+
+    add(1, 0)
+    return out
+
+
+# What was found ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DifTree:
+    """What `dif_tree` found.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+        The root first; `leaf_of` has the number of each person's leaf.
+    columns : tuple of str
+        Those that were looked at.
+    sizes : mapping from node to Sizes
+        Differences of the items between the two sides of each split, from persons on whom the tree was not grown if
+        `halved`.
+    chosen : mapping from column to share
+        Of subsamples in whose trees the column splits; empty where that was not asked.
+    """
+
+    nodes: tuple[Node, ...]
+    columns: tuple[str, ...]
+    items: NDArray[Any]
+    sizes: Mapping[int, Sizes]
+    leaf_of: Ints
+    estimated: NDArray[np.bool_]  # persons from whom the sizes are
+    size: float
+    halved: bool
+    unknown: Mapping[str, int]  # persons without a value, by column
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    subsamples: int = 0
+    frame_kind: str | None = None
+
+    @property
+    def leaf_nodes(self) -> list[Node]:
+        return [node for node in self.nodes if node.cut is None]
+
+    @property
+    def inner_nodes(self) -> list[Node]:
+        return [node for node in self.nodes if node.cut is not None]
+
+    @cached_property
+    def leaves(self) -> NDArray[Any]:
+        """The leaf of each person in words: groups for `study.dif(tree.leaves)`."""
+        names = np.array([node.name for node in self.nodes], dtype=object)
+        return np.asarray(names[self.leaf_of - 1])
+
+    def n_of(self, node: Node, among: NDArray[np.bool_] | None = None) -> int:
+        """How many persons are in a node."""
+        leaves = [leaf.number for leaf in self.leaf_nodes if self._is_below(leaf, node.number)]
+        inside = np.isin(self.leaf_of, leaves)
+        return int(np.sum(inside if among is None else inside & among))
+
+    def _is_below(self, node: Node, number: int) -> bool:
+        while node.number != number and node.parent:
+            node = self.nodes[node.parent - 1]
+        return node.number == number
+
+    def items_that_differ(self, node: Node) -> Ints:
+        """Of the two sides of a split: by a relevant size, and significantly (Holm); the largest first."""
+        sizes = self.sizes[node.number]
+        differs = (np.abs(sizes.difference) >= self.size) & (sizes.p_holm < LEVEL)
+        order = np.argsort(-np.abs(np.nan_to_num(sizes.difference)), kind="stable")
+        return order[differs[order]]
+
+    def table_columns(self) -> Columns:
+        rows: list[dict[str, Any]] = []
+        for node in self.nodes:
+            tested = np.isfinite([test.log_p for test in node.tests]).any()
+            best = ColumnTest()
+            column = ""
+            if tested:
+                k = int(np.nanargmin([test.log_p for test in node.tests]))
+                best, column = node.tests[k], self.columns[k]
+            items: list[str] = []
+            largest = se = np.nan
+            if node.cut is not None:
+                differ = self.items_that_differ(node)
+                items = [str(item) for item in self.items[differ]]
+                if items:
+                    largest = float(self.sizes[node.number].difference[differ[0]])
+                    se = float(self.sizes[node.number].se[differ[0]])
+            rows.append({
+                "node": node.number, "parent": node.parent, "depth": node.depth, "group": node.name,
+                "n": self.n_of(node), "n_grown": node.n_grown, "n_estimated": self.n_of(node, self.estimated),
+                "column": column, "statistic": best.statistic, "df": best.df, "p": best.p,
+                "p_adjusted": node.p_adjusted, "split": " | ".join(self.nodes[k - 1].rule for k in node.children if k),
+                "items": "; ".join(items), "largest": largest, "se": se,
+            })  # fmt: skip
+        return {name: np.array([row[name] for row in rows], dtype=_kind(rows[0][name])) for name in rows[0]}
+
+    def item_columns(self) -> Columns:
+        parts = []
+        for node in self.inner_nodes:
+            sizes = self.sizes[node.number]
+            n = len(self.items)
+            first, second = (self.nodes[k - 1].name for k in node.children)
+            flagged = np.isin(np.arange(n), self.items_that_differ(node))
+            parts.append({
+                "node": np.full(n, node.number), "item": self.items,
+                "group": np.full(n, second, dtype=object), "reference": np.full(n, first, dtype=object),
+                "difference": sizes.difference, "se": sizes.se, "p": sizes.p, "p_holm": sizes.p_holm,
+                "flagged": flagged,
+            })  # fmt: skip
+        if not parts:
+            return {}
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def table(self) -> Table:
+        """A row for each node: `node, parent, depth, group, n, n_grown, n_estimated, column, statistic, df, p,
+        p_adjusted, split, items, largest, se`.
+
+        `column` is the one with the smallest p, `p_adjusted` that p for all columns; `items` are those that differ
+        between the two sides by a relevant size and significantly, and `largest` is how much harder the first of them
+        is on the second side, in logits.
+        """
+        return make_table(self.table_columns(), self.frame_kind)
+
+    def item_table(self) -> Table:
+        """Every item at every split: `node, item, group, reference, difference, se, p, p_holm, flagged`."""
+        return make_table(self.item_columns(), self.frame_kind)
+
+    def tests(self) -> Table:
+        """Every column in every node: `node, column, statistic, df, p`, not adjusted."""
+        rows = [(node.number, name, *test[:2], test.p) for node in self.nodes for name, test in self._named(node)]
+        names = ("node", "column", "statistic", "df", "p")
+        return make_table(
+            {name: np.array(each) for name, each in zip(names, zip(*rows, strict=True), strict=True)}, None
+        )
+
+    def _named(self, node: Node) -> Iterator[tuple[str, ColumnTest]]:
+        return zip(self.columns, node.tests, strict=False)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in short."""
+        looked = f"by {and_list([*self.columns])}"
+        if not self.inner_nodes:
+            return f"no groups found {looked} for whom items work differently ({self._smallest}{self._basis})"
+        n_leaves = len(self.leaf_nodes)
+        names = [leaf.name for leaf in self.leaf_nodes][:NAMED]
+        more = "; ..." if n_leaves > NAMED else ""
+        return f"{n_leaves} groups {looked}: {'; '.join(names)}{more}"
+
+    @property
+    def _smallest(self) -> str:
+        p = self.nodes[0].p_adjusted
+        if p < LEVEL:
+            return f"{p_value(p)}, but no item differs by {self.size:.2f} logits"
+        return p_value(p)
+
+    @property
+    def _basis(self) -> str:
+        return "; on one half of the persons" if self.halved else ""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """For whom which items are harder; how sizes were estimated; who has no value."""
+        differences = sorted(self._differences(), key=lambda finding: finding.severity != "warning")
+        findings = differences[:NAMED]
+        if len(differences) > NAMED:
+            sentence = f"The DIF tree has {len(differences) - NAMED:,} more splits, which its table has."
+            findings.append(Finding("dif_tree_more", "note", sentence))
+        if not findings:
+            findings.append(Finding("no_dif_tree", "note", f"DIF tree: {self.sentence}."))
+        elif self.halved:
+            sentence = "The DIF tree was grown on one half of the persons, drawn at random; sizes are from the other."
+            findings.append(Finding("dif_tree_halves", "note", sentence))
+        else:
+            sentence = (
+                "The DIF tree was grown on all persons, from whom its sizes are too: they are somewhat too large."
+            )
+            findings.append(Finding("dif_tree_all", "note", sentence))
+        without = {name: n for name, n in self.unknown.items() if n}
+        if without:
+            said = first_of([f"{name} ({n:,})" for name, n in without.items()])
+            sentence = f"Persons without a value in a column of the DIF tree: {said}; they go with the larger group."
+            findings.append(Finding("dif_tree_unknown", "note", sentence))
+        if self.chosen:
+            said = ", ".join(f"{name} {share:.0%}" for name, share in self.chosen.items())
+            sentence = f"Columns by which {self.subsamples} trees of half as many persons split: {said}."
+            findings.append(Finding("dif_tree_stability", "note", sentence))
+        return tuple(findings)
+
+    def _differences(self) -> Iterator[Finding]:
+        """A finding for each split with items that differ; one on the sizes for those without."""
+        for node in self.inner_nodes:
+            differ = self.items_that_differ(node)
+            size = self.sizes[node.number].difference
+            sides = [self.nodes[k - 1] for k in node.children]
+            if not len(differ):
+                sentence = (
+                    f"Items work differently for {sides[0].name} and {sides[1].name} "
+                    f"({p_value(node.p_adjusted)}), though none differs significantly by {self.size:.2f} logits."
+                )
+                yield Finding("dif_tree_split", "note", sentence)
+                continue
+            clauses = []
+            for harder_for, other, some in (
+                (sides[1], sides[0], differ[size[differ] > 0]),
+                (sides[0], sides[1], differ[size[differ] < 0]),
+            ):
+                if len(some):
+                    clauses.append(_harder(self.items[some], np.abs(size[some]), harder_for, other))
+            yield Finding(
+                code="dif_tree_split",
+                severity="warning",
+                sentence=f"{'; '.join(clauses)} ({p_value(node.p_adjusted)}).",
+                remedy="Review these items.",
+                items=tuple(self.items[differ].tolist()),
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data."""
+        return {
+            "columns": list(self.columns),
+            "size": self.size,
+            "halved": self.halved,
+            "leaves": {leaf.name: self.n_of(leaf) for leaf in self.leaf_nodes},
+            "splits": [
+                {"node": node.number, "group": node.name, "column": self.columns[node.cut.column],
+                 "p_adjusted": node.p_adjusted, "items": self.items[self.items_that_differ(node)].tolist()}
+                for node in self.inner_nodes if node.cut is not None
+            ],
+            "chosen": dict(self.chosen),
+            "subsamples": self.subsamples,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<DIF tree: {self.sentence}>"
+
+
+def _kind(value: Any) -> Any:
+    return object if isinstance(value, str) else type(value)
+
+
+def _harder(items: NDArray[Any], sizes: Floats, group: Node, other: Node) -> str:
+    """Items 'i2' and 'i3' are harder by 0.92 and 0.87 logits for sex = f, age > 46 than for sex = f, age <= 46."""
+    size = and_list([f"{each:.2f}" for each in sizes[:5].tolist()])
+    verb = "is" if len(items) == 1 else "are"
+    word = "Item" if len(items) == 1 else "Items"
+    where = " and ".join(group.path[:-1])
+    among = f" among {where}" if where else ""
+    return f"{word} {listed(items)} {verb} harder by {size} logits for {group.rule} than for {other.rule}{among}"
+
+
+@one_blas_thread()  # the matrices are small
+def dif_tree(
+    calibration: Calibration,
+    responses: Responses,
+    covariates: Sequence[Covariate],
+    *,
+    size: str | float = "B",
+    min_leaf: int = MIN_LEAF,
+    depth: int = DEPTH,
+    sample: str = "auto",
+    subsamples: int = 0,
+    seed: int = 0,
+    sampling: Sampling = SIMPLE,
+    level: float = LEVEL,
+) -> DifTree:
+    """Groups of persons, by any columns about them, for whom items work differently; see the head of this module.
+
+    Parameters
+    ----------
+    calibration, responses
+        Nodes are calibrated by the model of the calibration, without a prior.
+    covariates : sequence of Covariate
+        Columns about persons.
+    size : "B", "C", "any" or float
+        The difference of an item, in logits, from which a split counts: that of ETS class B (0.43) by default.
+    min_leaf : int
+        Fewest persons of a group.
+    depth : int
+        Most splits one below the other.
+    sample : "half", "all" or "auto"
+        "half": grow on one half of the persons, and take the sizes from the other. "all": use all for both; "auto"
+        does so below 1,000 persons.
+    subsamples : int
+        So many further trees, each on half of the persons, to see how stable the choice of columns is.
+    seed : int
+        Of halves and subsamples.
+    sampling : Sampling
+        Weights and clusters of the persons.
+
+    References
+    ----------
+    Strobl, Kopf & Zeileis (2015), Psychometrika 80; Zeileis & Hornik (2007); Estrella (2003).
+    """
+    if responses.thresholds.n_entries > DENSE_ITEMS:
+        raise OptionError(
+            f"a DIF tree takes up to {DENSE_ITEMS:,} thresholds, and there are {responses.thresholds.n_entries:,}; "
+            "choose some of the items."
+        )
+    logits = _logits(size)
+    persons = SampledPersons(responses, sampling)
+    rng = np.random.default_rng(seed)
+    halved = sample == "half" or (sample == "auto" and responses.n_persons >= WHOLE)
+    grown = np.ones(responses.n_persons, dtype=bool)
+    estimated = grown
+    if halved:
+        grown = _random_half(persons, rng)
+        estimated = ~grown
+    growth = Growth(logits, min_leaf * grown.mean(), depth, level)
+    nodes = _Grower(calibration, growth).grow(persons.take(grown), [each.take(grown) for each in covariates])
+    leaf_of, sizes = _sizes(calibration, persons, covariates, nodes, estimated)
+    chosen = dict.fromkeys([column.name for column in covariates], 0.0) if subsamples else {}
+    smaller = replace(growth, fewest=growth.fewest / 2)
+    for _ in range(subsamples):
+        some = grown & _random_half(persons, rng)
+        found = _Grower(calibration, smaller).grow(persons.take(some), [each.take(some) for each in covariates])
+        for column in {node.cut.column for node in found if node.cut is not None}:
+            chosen[covariates[column].name] += 1 / subsamples
+    return DifTree(
+        nodes=tuple(nodes),
+        columns=tuple(column.name for column in covariates),
+        items=persons.responses.items,
+        sizes=sizes,
+        leaf_of=leaf_of,
+        estimated=estimated,
+        size=logits,
+        halved=halved,
+        unknown={column.name: int((column.code < 0).sum()) for column in covariates},
+        chosen=chosen,
+        subsamples=subsamples,
+        frame_kind=responses.frame_kind,
+    )
+
+
+def _logits(size: str | float) -> float:
+    """The relevant size in logits."""
+    if isinstance(size, str) and size in SIZES:
+        return SIZES[size]
+    if not isinstance(size, str) and size >= 0:
+        return float(size)
+    raise OptionError(f"`size` is {size!r}; it is B, C, any, or a difference in logits, such as 0.5.")
+
+
+def _random_half(persons: SampledPersons, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Half of the persons; those of a cluster stay together."""
+    n_clusters = int(persons.cluster.max(initial=0)) + 1
+    half = np.zeros(n_clusters, dtype=bool)
+    half[rng.permutation(n_clusters)[: (n_clusters + 1) // 2]] = True
+    return np.asarray(half[persons.cluster])
+
+
+def _sizes(
+    calibration: Calibration,
+    persons: SampledPersons,
+    covariates: Sequence[Covariate],
+    nodes: Sequence[Node],
+    estimated: NDArray[np.bool_],
+) -> tuple[Ints, dict[int, Sizes]]:
+    """The leaf of every person, and how much items differ between the sides of each split."""
+    n_persons = persons.responses.n_persons
+    node_of = np.ones(n_persons, dtype=np.int64)
+    sizes = {}
+    model = locations_like(calibration)
+    for node in nodes:
+        if node.cut is None:
+            continue
+        inside = node_of == node.number
+        first = inside & node.cut.goes_first(covariates)
+        members = np.flatnonzero(inside & estimated)
+        names = tuple(nodes[k - 1].name for k in node.children)
+        some = persons.take(np.isin(np.arange(n_persons), members))
+        split = Split(names, np.where(first[members], 0, 1))
+        unknown = np.full(persons.responses.n_items, np.nan)
+        sizes[node.number] = Sizes(unknown, unknown, unknown)
+        try:
+            groups = calibrate_groups(some.responses, split, model, some.sampling)
+            difference = groups.centered_on(purified_anchors(groups)).combined(contrast(2, 1, 0))
+            place = np.isin(persons.responses.items, groups.items)
+            values = [unknown.copy() for _ in range(3)]
+            for target, value in zip(values, (difference.value, difference.se, difference.p), strict=True):
+                target[place] = value
+            sizes[node.number] = Sizes(*values)
+        except DesignError:  # hardly anyone is left on one side: the split has no sizes
+            pass
+        node_of[inside] = np.where(first[inside], *node.children)
+    return node_of, sizes
