@@ -1,0 +1,4 @@
+library(testthat)
+library(spectralirt)
+
+test_check("spectralirt")
