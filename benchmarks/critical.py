@@ -57,6 +57,16 @@ def replicate(design: str, seed: int) -> dict[str, Any]:
     found["Q3, any pair"] = float(shared.dependence.test.p.min() < LEVEL)
     found["Q3, one pair"] = float(np.mean(shared.dependence.test.p_alone < LEVEL))
     found["first contrast"] = float(shared.contrasts.p[0] < LEVEL)
+    for method, draws in (("", DRAWS), (", chi-squared", 0)):
+        classes = study._item_trait(critical=draws)
+        found[f"item-trait, one item{method}"] = float(np.nanmean(classes.columns["p"] < LEVEL))
+        found[f"item-trait, all items{method}"] = float(classes.p < LEVEL)
+    found["item-trait, one item, RUMM"] = float(np.nanmean(classes.columns["p_rumm"] < LEVEL))
+    found["item-trait, one item, F"] = float(np.nanmean(classes.columns["p_f"] < LEVEL))
+    smith = study._smith(study.parts(fit=True))
+    if smith is not None:
+        found["t-tests (Smith)"] = smith.share
+        found["interval above 5% (Smith)"] = float(smith.ci_low > LEVEL)
     critical = study._critical(DRAWS)
     for name in ("infit_p", "outfit_p"):
         found[f"{name[:-2]}, one person"] = float(np.nanmean(critical.persons[name] < LEVEL))

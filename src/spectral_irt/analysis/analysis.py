@@ -21,7 +21,7 @@ from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.data.booklets import blanks_by_item
-from spectral_irt.data.labels import column_of
+from spectral_irt.data.labels import column_of, positions
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.dimensionality import Dimensionality, dimensionality, too_few
 from spectral_irt.inference.fit.causes import cause_findings
@@ -44,16 +44,20 @@ from spectral_irt.inference.items.review import Look, items_to_look_at
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns, as_html
+from spectral_irt.text import listed
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
+    from spectral_irt.inference.dimensions.smith import SmithTest
+    from spectral_irt.inference.fit.class_intervals import ItemTrait
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.inference.groups.tree import DifTree
     from spectral_irt.inference.items.distractors import Distractors
     from spectral_irt.plots.all import Plots
 
 
+CLASS_RESPONSES = 5_000_000  # up to here class intervals take some seconds
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 
 
@@ -185,8 +189,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @once
     def _critical(self, draws: int, sample: int | None = None, seed: int = 0) -> CriticalFit:
         """Fit of items and persons against data sets drawn given the scores."""
-        if self.calibration.adaptive:
-            raise OptionError("critical values are drawn given the scores, and these answers chose the items.")
+        self._refuse_adaptive("critical values are drawn given the scores")
         return critical_fit(
             self.responses,
             self.calibration.thresholds,
@@ -314,6 +317,83 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
                 found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
         explained = set().union(*map(attrgetter("items"), found))
         return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
+
+    @of_items
+    @tabled
+    def item_trait(self, intervals: int | None = None, *, critical: int = 0, seed: int = 0) -> Columns:
+        """Item-trait tests over class intervals: `item, n, chi2, df, p, p_adjusted` from what is expected given the
+        scores, corrected for the estimated thresholds; `chi2_rumm, df_rumm, p_rumm` and the analysis of variance `f,
+        df_within, p_f` at estimated measures, without a correction, as RUMM has them.
+
+        The parameters are those of `inference.fit.class_intervals.item_trait`; `critical`: data sets for p-values.
+        """
+        return self._item_trait(intervals, critical, seed).columns
+
+    @once
+    def _item_trait(self, intervals: int | None = None, critical: int = 0, seed: int = 0) -> ItemTrait:
+        """`item_trait`, with the test of all items."""
+        from spectral_irt.inference.fit.class_intervals import item_trait
+
+        self._refuse_adaptive("class intervals go by scores")
+        self._tell("class intervals")
+        return item_trait(
+            self.responses,
+            self._measured,
+            self.abilities("wle").ability,
+            intervals=intervals,
+            shared_offsets=self.calibration.scale_of_item is not None,
+            draws=critical,
+            seed=seed,
+        )
+
+    @of_items
+    @once
+    def smith_test(self, subset: Iterable[Any] | None = None) -> SmithTest:
+        """Smith's test: are persons measured alike by two subsets of the items? See `inference.dimensions.smith`.
+
+        Parameters
+        ----------
+        subset : labels of items, optional
+            One of the two; the other has all other items. By default the items that load positively and negatively on
+            the first residual contrast.
+        """
+        from spectral_irt.inference.dimensions.smith import smith_test
+
+        if subset is None:
+            found = self.dimensionality()
+            place = positions(found.items.tolist(), self.responses.items)
+            loading = np.zeros(self.responses.n_items)
+            loading[place] = found.loadings
+            return smith_test(self.responses, self._measured, loading > 0, loading < 0)
+        self._refuse_adaptive("subsets of items are compared as if they had been given to everybody alike")
+        place = positions(list(subset), self.responses.items)
+        if (place < 0).any():
+            unknown = [label for label, k in zip(subset, place, strict=True) if k < 0]
+            raise OptionError(f"`subset` names {listed(unknown)}; the items are {listed(self.responses.items)}.")
+        first = np.isin(np.arange(self.responses.n_items), place)
+        return smith_test(self.responses, self._measured, first, ~first)
+
+    def _class_intervals(self, parts: Parts) -> ItemTrait | None:
+        """`item_trait` where the data are not too many or too few for it."""
+        if self.responses.n_responses > CLASS_RESPONSES:
+            return None
+        with suppress(DesignError):
+            return self._item_trait(critical=parts.critical)
+        return None
+
+    def _smith(self, parts: Parts) -> SmithTest | None:
+        """`smith_test` where the data are not too few for it; of a subset that was asked for in any case."""
+        if parts.subset is not None:
+            return self.smith_test(parts.subset)
+        if self._dimensionality(draws=parts.critical or None) is None:
+            return None
+        with suppress(DesignError, OptionError):
+            return self.smith_test()
+        return None
+
+    def _refuse_adaptive(self, why: str) -> None:
+        if self.calibration.adaptive:
+            raise OptionError(f"{why}, and these answers chose the items.")
 
     @of_items
     @once

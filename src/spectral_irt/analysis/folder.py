@@ -46,7 +46,7 @@ RECORD = "fit.json"
 OF_PEOPLE = ("scores", "forms", "unexpected", "guttman")  # written with persons
 OF_DIMENSIONS = ("dimensionality", "residual_loadings", "local_dependence")
 MORE = (
-    *("forms", "unexpected", "guttman", "item_fit", "curves", "item_analysis", "distractors"),
+    *("forms", "unexpected", "guttman", "item_fit", "item_trait", "curves", "item_analysis", "distractors"),
     *OF_DIMENSIONS,
 )  # files that must be asked for
 OF_FIT = (
@@ -55,7 +55,7 @@ OF_FIT = (
 )  # what of the fit is among the items, before `item_rest` and `misfit`
 TABLES = (
     *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
-    *("item_fit", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds"),
+    *("item_fit", "item_trait", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds"),
     *("dif_tree", "dif_tree_items", "covariates"),
     *("ranking", "tailored"),
 )
@@ -100,6 +100,8 @@ class Parts:
         items, and with a key who chose which option.
     critical, sample : int, int or None
         Data sets to draw given the scores for critical values (0: none), and people to take for those of the fit.
+    subset : tuple of labels, optional
+        Items of one of the two sets of Smith's test.
     top, rank_by : int or None, str
         Items by rank, with the chance of being among so many hardest; by "difficulty", or by the "lower" end.
     groups, described : mappings
@@ -124,6 +126,7 @@ class Parts:
     fit: bool = True
     item_analysis: bool = True
     critical: int = 0
+    subset: tuple[Any, ...] | None = None
     sample: int | None = None
     top: int | None = None
     rank_by: str = "difficulty"
@@ -204,6 +207,8 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         tables |= study._facet_tables(parts, every)
     if parts.fit and every:
         tables["item_fit"] = fit
+        if (of_classes := study._class_intervals(parts)) is not None:
+            tables["item_trait"] = of_classes.columns
         if not calibration.layout.binary and (curves := study._curves()):
             tables["curves"] = curves
         shared = study._dimensionality(draws=parts.critical or None)
@@ -324,8 +329,8 @@ def anchors_record(calibration: Calibration) -> dict[str, Any] | None:
 
 def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
     """Of the record: what was found about people, and how well the model fits; None of what was not asked for."""
-    found: dict[str, Any] = dict.fromkeys(
-        ("persons", "reliability", "forms", "cuts", "item_fit", "model_test", "conditional_against_marginal")
+    found: dict[str, Any] = {"conditional_against_marginal": None} | dict.fromkeys(
+        ("persons", "reliability", "forms", "cuts", "item_fit", "item_trait", "smith_test", "model_test")
     )
     if parts.persons:
         drawn = study.ability == "pv"
@@ -350,6 +355,12 @@ def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
         found["item_fit"][word] = int(np.sum(fit["misfit"] == word))
     for name in ("infit_conditional", "outfit_conditional"):
         found["item_fit"][f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
+    of_classes = study._class_intervals(parts)
+    if of_classes is not None:
+        sizes = [int(n) for n in of_classes.sizes]
+        found["item_trait"] = {"chi2": of_classes.chi2, "df": of_classes.df, "p": of_classes.p, "intervals": sizes}
+    smith = study._smith(parts)
+    found["smith_test"] = None if smith is None else smith.to_dict()
     test, against = study.quick_model_test(), study._quick_hausman(parts.populations)
     if test is not None:
         groups = {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])}

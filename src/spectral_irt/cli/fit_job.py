@@ -437,6 +437,7 @@ class FitJob:
             fit=fit,
             writing=results.output is not None or results.report is not None,
             critical=draws or 0,
+            subset=tuple(results.subset) or None,
             sample=sample,
             top=top,
             rank_by=rank_by,
@@ -502,7 +503,7 @@ class FitJob:
         if results.skip.get("persons") is False:
             unwanted |= {"persons", "groups", *OF_PEOPLE}
         if results.skip.get("fit") is False:
-            unwanted |= {"item_fit", "curves"}
+            unwanted |= {"item_fit", "item_trait", "curves"}
         if not results.group and (results.group_file is None or self._columns()):
             unwanted |= {"dif", "dif_thresholds"}
         if not self._columns() and results.group_file is None:

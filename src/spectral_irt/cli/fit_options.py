@@ -376,6 +376,13 @@ class Results(Abilities, MoveOptions, TreeWanted):
     item_covariates: str | None = results(
         "FILE", "Table of item properties, one column each: their effects on difficulty (LLTM), in covariates.csv."
     )
+    subset: list[str] = method(
+        "ITEM,...",
+        "Items of one of the two sets whose measures Smith's test compares; repeatable. By default the items on either "
+        "side of the first residual contrast.",
+        default=[],
+        parse=item_names,
+    )
     critical: tuple[int | None, int | None] = method(
         "DRAWS[:PEOPLE]",
         "Critical values and p-values of fit, Q3 and the first contrast from so many data sets drawn given the scores, "

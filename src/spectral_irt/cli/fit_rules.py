@@ -96,6 +96,7 @@ def ratings_go_with(options: FitOptions) -> str | None:
             "--anchors": results.anchors,
             "--rank": results.rank[0],
             "--critical": results.critical[0],
+            "--subset": results.subset,
             "--clustered-by": method.clustered_by,
             "--form": results.form,
             "--design adaptive": method.design == "adaptive",
@@ -167,13 +168,15 @@ def listed_persons_have_a_report(options: FitOptions) -> str | None:
     return None
 
 
-def draws_are_about_fit(options: FitOptions) -> str | None:
-    if not options.results.critical[0]:
+def draws_and_subsets_are_about_fit(options: FitOptions) -> str | None:
+    asked = _named({"--critical": options.results.critical[0], "--subset": options.results.subset})
+    if not asked:
         return None
+    verb = "are" if " and " in asked or "," in asked else "is"
     if options.without_fit:
-        return "--critical is about the fit of items; leave out --skip fit."
+        return f"{asked} {verb} about the fit of items; leave out --skip fit."
     if options.method.design == "adaptive":
-        return "--critical draws given the scores; leave out --design adaptive."
+        return f"{asked} {verb} about tests given the scores; leave out --design adaptive."
     return None
 
 
@@ -252,7 +255,7 @@ RULES: tuple[Rule, ...] = (
     pupil_pages_show_people,
     pages_are_two_files,
     listed_persons_have_a_report,
-    draws_are_about_fit,
+    draws_and_subsets_are_about_fit,
     title_has_a_page,
     output_is_a_folder,
     ranking_is_written,

@@ -72,6 +72,19 @@ PAIRS = (
     Column("p_slopes", "p, given slopes", 4, p=True),
     Column("dependent", "Dependent"),
 )
+CLASSES = (
+    Column("item", "Item"),
+    ITEM_TEXT,
+    Column("n", "People", 0),
+    Column("chi2", "χ², corrected", 2),
+    Column("df", "df", 0),
+    Column("p", "p", 3, p=True),
+    Column("p_adjusted", "p, adjusted", 3, p=True),
+    Column("chi2_rumm", "χ², as in RUMM", 2),
+    Column("p_rumm", "p, as in RUMM", 3, p=True),
+    Column("f", "F", 2),
+    Column("p_f", "p of F", 3, p=True),
+)
 BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[2:8])
 
 
@@ -85,7 +98,38 @@ def fit(data: ReportData) -> Section:
     rows = check_rows(record)
     heads = ("Check", "Result", "p-value")
     table = Table("Tests of model fit", heads, tuple(rows))
-    return Section((Text(_about_checks(record, len(rows))), table, _map(data)))
+    return Section(
+        (Text(_about_checks(record, len(rows))), table, _map(data), *_of_classes(record)), _class_table(data)
+    )
+
+
+def _of_classes(record: Mapping[str, Any]) -> list[Any]:
+    """The item-trait test of all items."""
+    found = record.get("item_trait")
+    if not found:
+        return []
+    sizes = found["intervals"]
+    intervals = f"{count(len(sizes), 'class interval')} of {min(sizes):,} to {max(sizes):,} persons"
+    chi2 = f"χ²({found['df']}) = {number(found['chi2'], 1)}, {p_value(found['p'])}"
+    text = (
+        f"Item-trait interaction over {intervals}: {chi2}, given the scores and corrected for the estimated "
+        "thresholds. The appendix has each item, with the uncorrected figures of RUMM beside it."
+    )
+    return [Text(text)]
+
+
+def _class_table(data: ReportData) -> list[Any]:
+    columns = data.tables.get("item_trait")
+    if columns is None:
+        return []
+    at_estimates = f"at estimated {data.words.traits} without a correction, as in RUMM"
+    caption = (
+        f"Item-trait tests over class intervals: corrected for the estimated thresholds; {at_estimates}; and the "
+        "analysis of variance of residuals. p, adjusted: Holm"
+    )
+    return cut_short(
+        DataTable("item_trait", caption, CLASSES, data.with_texts(columns), noun="items"), "item_trait.csv"
+    )
 
 
 def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
@@ -198,6 +242,7 @@ def dimensions(data: ReportData) -> Section:
         _variance(data),
         _contrast(shared),
         _residuals(shared),
+        *_smith(data.record),
     ]
     pairs = data.tables["local_dependence"]
     dependent = int(pairs["dependent"].sum())
@@ -264,6 +309,22 @@ def _residuals(shared: Mapping[str, Any]) -> Table:
         ("Q3 above the mean that would be found with probability 80%", number(shared.get("detectable"))),
     ]
     return Table("Residual correlations (Q3)", ("", "Value"), tuple(rows))
+
+
+def _smith(record: Mapping[str, Any]) -> list[Any]:
+    """Smith's test, where it was made."""
+    found = record.get("smith_test")
+    if not found:
+        return []
+    interval = f"{100 * found['ci_low']:.1f}% to {100 * found['ci_high']:.1f}%"
+    rows = (
+        ("Items in the two subsets", f"{found['items_first']} and {found['items_second']}"),
+        ("Persons with a score between the ends on both", f"{found['n_people']:,}"),
+        ("Significant t-tests (5%)", f"{found['significant']:,}, {100 * found['share']:.1f}%"),
+        ("Exact 95% interval of the share; 5% or less is expected", interval),
+        ("Correlation of the two measures", number(found["correlation"])),
+    )
+    return [Table("Smith's test: measures by two subsets of items", ("", "Value"), rows)]
 
 
 def _strongest_pairs(data: ReportData, pairs: Columns, most: int) -> Table:
