@@ -46,7 +46,7 @@ _RENAMED |= {"format": "layout", "orient": "layout", "people": "group"}
 SETTINGS = ("regularization", "refine", "se", "nu", "nu_rule", "assume_equal_means", "max_iter")  # of --set NAME=VALUE
 _BLANKS = ("omitted", "not_reached", "not_presented")  # of --blanks KIND=VALUE
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
-_VALUE = rf"(?:{_QUOTED}|\[(?:(?:{_QUOTED})(?:, )?)+\]|[\w.+-]+)"
+_VALUE = rf"(?:{_QUOTED}|\[(?:(?:{_QUOTED}|\d+)(?:, )?)+\]|[\w.+-]+)"
 _OPTION = re.compile(
     rf"(?<!\w)(?:{_QUOTED})(?!\w)"  # a label or a value: left as it is
     rf"|`(?P<name>[a-z_]+)(?:(?P<is>=)(?P<values>{_VALUE}(?: or {_VALUE})*)?)?`"
@@ -60,6 +60,7 @@ _MOVES = {
     "split": ("--split {0}:{1}", "splitting {0!r} by {1}"),
     "join": ("--join {0}+{1}", "joining {0!r} and {1!r}"),
     "drop": ("--drop {0}", "dropping {0!r}"),
+    "collapse": ("--collapse {0}:{1}", "merging categories of {0!r} as {1}"),
     "drop_persons": ("--drop-persons {0}", "dropping persons with {0}"),
     "tailor": ("--tailor {0}", "tailoring at {0}"),
     "distractors": ("distractors.csv (with --all)", "the table of options"),
@@ -158,6 +159,7 @@ def _move(found: re.Match[str], *, in_shell: bool) -> str:
     if forms is None:
         return found[0]
     arguments = literal_eval(f"[{found['arguments']}]")
+    arguments = [",".join(map(str, each)) if isinstance(each, list) else each for each in arguments]
     if not in_shell:
         return forms[1].format(*arguments)
     flag, _, value = forms[0].partition(" ")
@@ -211,6 +213,8 @@ class Finding:
         For people.
     items, number : tuple, int
         Labels of all items it is about; how many answers, where these were left out or counted as wrong.
+    option : str
+        The option of `fit` that does what the remedy proposes, as "--split tides:region"; "" where there is none.
 
     >>> print(Finding("extreme_items", "warning", "Everybody answered q1 right.", "Leave it out."))
     Everybody answered q1 right. Leave it out.
@@ -222,6 +226,7 @@ class Finding:
     remedy: str = ""
     items: tuple[Any, ...] = field(default=(), repr=False)
     number: int = field(default=0, repr=False)
+    option: str = field(default="", repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

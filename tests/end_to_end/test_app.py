@@ -1,6 +1,7 @@
 """The app over HTTP: what it lets in, what it does with a file, and that nothing is left of it."""
 
 import io
+import re
 import signal
 import socket
 import sys
@@ -103,6 +104,35 @@ def test_from_a_file_to_results_and_scores(app, answers, tmp_path):
     assert app.post(job + "close", {}).status == 303
     assert app.get(job).status == 404
     assert app.job_folders() == []
+
+
+def test_a_finding_is_acted_on_and_both_results_stay(app):
+    job = app.post("example", {}).headers["location"]
+    app.wait(job)
+    app.post(job + "columns", {"role-1": "group", "missing": "9", "do": "fit"})
+    page = app.wait(job)
+    first = re.search(r"<code>(--drop [^<]+)</code>", page)
+    assert first is not None
+    offered = re.findall(r'name="finding" value="(\d+)"', page)
+    assert app.post(job + "again", {"finding": "999"}).status == 400  # no such finding
+    assert app.get(job + "fit-0/report.html").status == 404  # there is one fit only
+    app.post(job + "again", {"finding": offered[0]})
+    page = said_on(app.wait(job))
+    assert f"Results after {first[1]}" in page
+    assert "items 30 29" in page  # before and after, side by side
+    assert "Only in the results before: 1 item" in page
+    dropped = first[1].split()[1]
+    tables = {}
+    for place in ("", "fit-0/"):
+        with zipfile.ZipFile(io.BytesIO(app.get(f"{job}{place}tables.zip").body)) as archive:
+            tables[place] = archive.read("results/items.csv").decode()
+    assert dropped in tables["fit-0/"]
+    assert dropped not in tables[""]
+    assert "What was changed" in app.get(job + "report.html").text
+    assert "What was changed" not in app.get(job + "fit-0/report.html").text
+    assert first[1] not in re.findall(r"fit again</button> <code>(.*?)</code>", app.get(job).text)
+    assert app.post(job + "columns", {"role-1": "group", "missing": "9", "do": "fit"}).status == 303
+    assert "Earlier results" not in said_on(app.wait(job))  # another first fit
 
 
 def test_multiple_choice_with_a_key_that_comes_later(app):

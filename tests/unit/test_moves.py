@@ -8,8 +8,8 @@ import spectral_irt as si
 from ratings import simulated
 from spectral_irt import simulate
 from spectral_irt.analysis.ledger import ledger_text, read_ledger
-from spectral_irt.analysis.moves import Move
-from spectral_irt.errors import DesignError, OptionError, ReadError
+from spectral_irt.analysis.moves import Move, move_for, pointing_at_move
+from spectral_irt.errors import DesignError, Finding, OptionError, ReadError, for_shell
 
 
 def frame(values, **columns):
@@ -529,3 +529,41 @@ def test_the_likelihoods_of_two_models_of_the_same_responses(study):
     assert lines["parameters"] == (str(6 - 1 + 2), str(18 - 1))
     assert "conditional log-likelihood" not in [line.what for line in study.compare(study.drop("q1")).lines]
     assert np.corrcoef(comparison.persons["ability_before"], comparison.persons["ability_after"])[0, 1] > 0.95
+
+
+def disordered():
+    """Four items in four categories; thresholds of the last, 'worst', are -0.5, 1.2, -1.0."""
+    rng = np.random.default_rng(1)
+    ability = rng.normal(size=600)[:, None]
+
+    def drawn(thresholds):
+        passed = np.concatenate([[0], -np.cumsum(thresholds)])
+        p = np.exp(ability * np.arange(len(passed)) + passed)
+        above = rng.random((600, 1)) > np.cumsum(p / p.sum(axis=1, keepdims=True), axis=1)
+        return above.sum(axis=1)
+
+    values = np.column_stack([*(drawn([-1, 0, 1]) for _ in range(3)), drawn([-0.5, 1.2, -1.0])])
+    return si.Responses.from_wide(values, items=["q1", "q2", "q3", "worst"], ordered=True)
+
+
+def test_a_finding_on_disorder_names_the_categories_to_merge():
+    responses = disordered()
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    finding = next(one for one in study.findings() if one.code == "thresholds_out_of_order")
+    # Category 2 is between the thresholds 1.2 and -1.0; fewer chose category 1 than 3.
+    counts = responses.category_counts[3]
+    assert counts[1] <= counts[3]
+    assert finding.option == "--collapse worst:0,1,1,2"
+    assert "`study.collapse('worst', [0, 1, 1, 2])` does so for one item." in finding.remedy
+    assert "--collapse worst:0,1,1,2 does so" in for_shell(finding.remedy)
+    merged = study.collapse("worst", [0, 1, 1, 2])
+    assert "thresholds_out_of_order" not in {one.code for one in merged.findings()}
+    assert merged.moves[0].because == "thresholds_out_of_order"
+
+
+def test_an_option_that_would_name_other_items_is_not_offered():
+    finding = Finding("misfitting_items", "warning", "One.", "Read it.", ("rust, iron",))
+    pointed = pointing_at_move(finding, move_for(finding))
+    assert pointed.option == ""
+    assert pointed.remedy == "Read it. `study.drop('rust, iron')` leaves one out."
+    assert pointing_at_move(finding, None) is finding

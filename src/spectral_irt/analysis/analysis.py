@@ -16,7 +16,7 @@ from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
 from spectral_irt.analysis.likelihood import ConditionalLikelihood, conditional_likelihood
-from spectral_irt.analysis.moves import about_super_items, pointing_at_move
+from spectral_irt.analysis.moves import about_super_items, merge_for, move_for, pointing_at_move
 from spectral_irt.analysis.second_fit import AnalysisWithMoves
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
@@ -665,7 +665,10 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
-        of_fit = [about_super_items(finding, self.moves) for finding in self.calibration.findings]
+        of_fit = []
+        for finding in self.calibration.findings:
+            of_items = about_super_items(finding, self.moves)
+            of_fit.append(pointing_at_move(of_items, merge_for(of_items, self)))
         found = [*self.ledger_findings, *of_fit, *parts.notes]
         if self._form is not None or (parts.scores and not self.facets):  # beside raters a score stands for nothing
             found += self._booklets().findings(self.responses)
@@ -674,18 +677,18 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         if parts.item_analysis:
             found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:
-            found += map(pointing_at_move, self.checks(parts).findings)
+            found += [pointing_at_move(one, move_for(one)) for one in self.checks(parts).findings]
             test = self._quick_hausman(parts.populations)
             found += [] if test is None else test.findings
         comparisons = self._comparisons(parts)
         for column, compared in comparisons.items():
             if isinstance(compared, Finding):
                 found.append(compared)
-            elif len(comparisons) == 1:
-                found += [pointing_at_move(one, column) for one in compared.findings]
-            else:  # groups of several columns may have the same names, such as 0 and 1
-                pointing = [pointing_at_move(one, column) for one in compared.findings]
-                found += [replace(one, sentence=f"{column}: {one.sentence}") for one in pointing]
+                continue
+            pointing = [pointing_at_move(one, move_for(one, column)) for one in compared.findings]
+            if len(comparisons) > 1:  # groups of several columns may have the same names, such as 0 and 1
+                pointing = [replace(one, sentence=f"{column}: {one.sentence}") for one in pointing]
+            found += pointing
         tree = self._tree(parts)
         if tree is not None:
             found += tree.findings

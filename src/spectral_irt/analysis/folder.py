@@ -450,6 +450,7 @@ def finding_record(finding: Finding, worded: Callable[[str], str] = for_shell) -
         "severity": finding.severity,
         "sentence": worded(finding.sentence),
         "remedy": worded(finding.remedy),
+        "option": finding.option,
         "n_items": len(finding.items),
         "items": list(finding.items[:NAMED_ITEMS]),
     }

@@ -48,6 +48,21 @@ MARGINAL = ("mml", "vb")  # estimators that take responses which are missing as 
 # and an item that is split for nothing costs a little precision only.
 RESOLVED = 0.10
 MOST_SPLIT = 20  # items that one becomes; more are likely a column of numbers or names
+TAILORED = 0.5  # the limit that a finding on guessing proposes: it takes out more than half of the bias
+# What a remedy says of the move that it proposes.
+WHAT_IT_DOES = {
+    "split": "makes one item for each group of it.",
+    "join": "does so.",
+    "drop": "leaves one out.",
+    "drop_persons": "shows what changes without them.",
+    "collapse": "does so for one item.",
+    "tailor": "leaves out responses that may be guesses, and compares.",
+}
+WHAT_IT_TAKES = {  # of arguments by name, where the value that was given does not tell
+    "below": " It is a chance between 0 and 1, as 0.5.",
+    "categories": " It is the new category of each code from the lowest to the highest, from 0 up, as 0, 1, 1, 2.",
+    "cuts": " They are numbers.",
+}
 # Findings that ask for a move, by its name.
 ASKED_BY = {
     "drop": ("misfitting_items", "reversed_items", "wrong_key", "extreme_items", "displaced_anchors"),
@@ -435,7 +450,9 @@ def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
         if key not in known:
             raise OptionError(f"the move {name!r} has no {key!r}; it has {', '.join(known)}.")
         if not known[key](value):
-            raise OptionError(f"the move {name!r} has {key} = {value!r}, which it cannot be.")
+            raise OptionError(
+                f"the move {name!r} has {key} = {value!r}, which it cannot be.{WHAT_IT_TAKES.get(key, '')}"
+            )
     absent = [key for key in kind.arguments if key not in arguments]
     if absent:
         raise OptionError(f"the move {name!r} lacks {', '.join(absent)}.")
@@ -452,21 +469,75 @@ def asked_by(move: Move, findings: Sequence[Finding]) -> str:
     return ""
 
 
-def pointing_at_move(finding: Finding, column: str = "") -> Finding:
-    """The finding with the call that does what its remedy says, where that is a move; DIF is by a column."""
-    option = ""
-    if finding.code == "differential_items" and column and finding.items:
-        option = f"`study.split({text_of(finding.items[0])!r}, {column!r})` makes one item for each group of it."
-    elif finding.code == "dependent_items" and finding.severity != "note" and len(finding.items) == 2:
-        first, second = map(text_of, finding.items)
-        option = f"`study.join({first!r}, {second!r})` does so."
-    elif finding.code == "misfitting_items" and finding.items:
-        option = f"`study.drop({text_of(finding.items[0])!r})` leaves one out."
-    elif finding.code == "erratic_people" and finding.severity != "note":
-        option = f"`study.drop_persons({MISFIT!r})` shows what changes without them."
-    elif finding.code == "guessing":
-        option = "`study.tailor(0.5)` leaves out responses that may be guesses, and compares."
-    return replace(finding, remedy=f"{finding.remedy} {option}") if option else finding
+def move_for(finding: Finding, column: str = "") -> Move | None:
+    """The move that does what the remedy of a finding says; None where it is none. DIF is by a column."""
+    labels = list(finding.items)
+    if finding.code == "differential_items" and column and labels:
+        return Move("split", {"item": labels[0], "by": column})
+    if finding.code == "dependent_items" and finding.severity != "note" and len(labels) == 2:
+        return Move("join", {"items": labels})
+    if finding.code == "misfitting_items" and labels:
+        return Move("drop", {"items": labels[:1]})
+    if finding.code == "erratic_people" and finding.severity != "note":
+        return Move("drop_persons", {"persons": MISFIT})
+    if finding.code == "guessing":
+        return Move("tailor", {"below": TAILORED})
+    return None
+
+
+def merge_for(finding: Finding, study: Analysis) -> Move | None:
+    """The move that merges two categories of the item whose thresholds are most out of order: the category between
+    these thresholds, and the one beside it with fewer responses."""
+    responses = study.responses
+    if finding.code != "thresholds_out_of_order" or finding.severity == "note" or responses.facets is not None:
+        return None
+    calibration = study.calibration
+    joined = super_items(study.moves)
+    largest = 0.0
+    move = None
+    for label in finding.items:
+        if text_of(label) in joined:
+            continue
+        place = calibration.positions([label])
+        drop = -np.diff(calibration.thresholds[calibration.layout.of_items(place)])
+        if drop.max() <= largest:
+            continue
+        largest = drop.max()
+        between = int(np.argmax(drop)) + 1
+        counts = responses.category_counts[int(positions([label], responses.items)[0])]
+        lower = between
+        if counts[between - 1] <= counts[between + 1]:
+            lower = between - 1
+        categories = np.arange(len(drop) + 2)
+        categories[lower + 1 :] -= 1
+        move = Move("collapse", {"item": label, "categories": categories.tolist()})
+    return move
+
+
+def pointing_at_move(finding: Finding, move: Move | None) -> Finding:
+    """The finding with the move that does what its remedy says: a call in the remedy, and the option for programs."""
+    if move is None:
+        return finding
+    arguments = list(move.arguments.values())
+    if move.name in ("drop", "join"):
+        arguments = [text_of(label) for label in move.items]
+    elif move.name in ("split", "collapse"):
+        arguments[0] = text_of(arguments[0])
+    call = f"`study.{move.name}({', '.join(map(repr, arguments))})`"
+    option = move.option if _can_be_typed(move) else ""
+    return replace(finding, remedy=f"{finding.remedy} {call} {WHAT_IT_DOES[move.name]}", option=option)
+
+
+def _can_be_typed(move: Move) -> bool:
+    """Whether the option names the same items: none of their labels has a sign that divides the option."""
+    labels = "".join(map(text_of, move.items))
+    return not set(labels) & set(",+=:") and not labels.startswith("-")
+
+
+def super_items(moves: Iterable[Move]) -> set[str]:
+    """The names of items that were joined of others."""
+    joins = [move.arguments for move in moves if move.name == "join"]
+    return {join.get("name") or joined_name(join["items"]) for join in joins}
 
 
 def about_super_items(finding: Finding, moves: Iterable[Move]) -> Finding:
@@ -474,9 +545,7 @@ def about_super_items(finding: Finding, moves: Iterable[Move]) -> Finding:
     parts depend on each other, for which they were joined, and no category of it should be merged."""
     if finding.code != "thresholds_out_of_order":
         return finding
-    names = {
-        move.arguments.get("name") or joined_name(move.arguments["items"]) for move in moves if move.name == "join"
-    }
+    names = super_items(moves)
     joined = [item for item in finding.items if text_of(item) in names]
     if not joined:
         return finding

@@ -24,6 +24,7 @@ from spectral_irt.installation import please_report
 COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
 LONGEST_LINE = 1 << 24  # bytes that a process may say at once
 PUPIL_PAGES = "pupil-pages.html"
+ONCE = ("--drop-persons", "--tailor")  # options that are given once
 REMEMBERED = 20  # lines that it said
 
 Tell = Callable[[str, float | None], None]
@@ -51,6 +52,18 @@ class Done:
     words: Sequence[str]
     command: str
     record: dict[str, Any]
+    changed: str = ""  # the option by which it was fitted again; "" of the first fit
+
+    @property
+    def moves(self) -> list[tuple[int, Mapping[str, Any]]]:
+        """The findings that propose a move, by number; not what was done already."""
+        found: list[tuple[int, Mapping[str, Any]]] = []
+        for k, finding in enumerate(self.record["findings"]):
+            flag, _, value = finding["option"].partition(" ")
+            done = flag in self.words if flag in ONCE else value in self.words
+            if flag and not done:
+                found.append((k, finding))
+        return found
 
 
 class Job:
@@ -65,6 +78,8 @@ class Job:
         self.seen: dict[str, Any] = {}
         self.checked: dict[str, Any] = {}
         self.results: Done | None = None
+        self.earlier: list[Done] = []  # the fits before, where something was changed and fitted again
+        self.compared: dict[str, Any] = {}  # the last two fits, side by side
         self.scored: Done | None = None  # people of a second file
         self.problems: dict[str, str] = {}  # what could not be done, by what it was
         self.work: Work | None = None
@@ -154,16 +169,41 @@ class Job:
         if not self.checked or words != self._checked_with:
             await self.check()
         words = [*words, "--all", *(["--list-persons"] if self.choice.list_persons else [])]
+        done = await self._fitted(words)
+        for each in (*self.earlier, self.results, self.scored):
+            if each is not None:
+                shutil.rmtree(each.folder, ignore_errors=True)
+        self.results, self.scored = done, None
+        self.earlier, self.compared = [], {}
+
+    async def fit_again(self, option: str) -> None:
+        """Do what a finding proposes, and fit again; the results before stay, and are compared."""
+        assert self.results is not None
+        before = self.results
+        flag, _, value = option.partition(" ")
+        done = await self._fitted([*before.words, flag, value])
+        try:
+            folders = [str(each.folder / "results") for each in (before, done)]
+            said = await run(COMMAND, ["compare-fits", *folders, "--json"], self.inputs, self._tell)
+        except BaseException:
+            shutil.rmtree(done.folder, ignore_errors=True)
+            raise
+        if self.scored is not None:
+            shutil.rmtree(self.scored.folder, ignore_errors=True)
+        self.earlier.append(before)
+        self.results, self.scored = replace(done, changed=option), None
+        self.compared = json.loads(said)
+        names = {folders[0]: "the results before", folders[1]: "the results after"}
+        self.compared["sentences"] = [_with_names(each, names) for each in self.compared["sentences"]]
+
+    async def _fitted(self, words: Sequence[str]) -> Done:
+        """The results of `fit` with these options, in a folder of their own."""
         places = {"-o": "results", "--report": "report.html"}
         if not any(word.startswith("--facet") for word in words):  # ratings have no bank
             places["--bank"] = "bank"
         if self.choice.pupil_pages:
             places["--pupil-pages"] = PUPIL_PAGES
-        done = await self._command("fit", self.name, words, places, "results/fit.json")
-        for earlier in (self.results, self.scored):
-            if earlier is not None:
-                shutil.rmtree(earlier.folder, ignore_errors=True)
-        self.results, self.scored = done, None
+        return await self._command("fit", self.name, words, places, "results/fit.json")
 
     async def score(self, name: str, *, ignore_unknown: bool = False) -> None:
         """Score the people of a second file with the bank."""
@@ -204,14 +244,20 @@ class Job:
         said = shlex.join(["spectral-irt", command, name, *words, *(["--bank", "bank"] if bank else []), *shown])
         return Done(name, folder, words, said, found)
 
-    async def workbook(self) -> Path:
+    async def workbook(self, results: Done) -> Path:
         """The tables as a workbook, by the same command, when it is first asked for."""
-        assert self.results is not None
-        target = self.results.folder / "results.xlsx"
+        target = results.folder / "results.xlsx"
         if not target.is_file():
-            words = [word for word in self.results.words if word != "--list-persons"]
+            words = [word for word in results.words if word != "--list-persons"]
             await run(COMMAND, ["fit", _path(self.name), *words, "-o", str(target)], self.inputs, lambda *_: None)
         return target
+
+
+def _with_names(sentence: str, names: Mapping[str, str]) -> str:
+    """The sentence with names for these folders, which are nobody's business."""
+    for folder, name in names.items():
+        sentence = sentence.replace(repr(folder), name)
+    return sentence
 
 
 def _path(name: str) -> str:

@@ -54,7 +54,9 @@ class Site:
             Route("/job/{id}/cancel", self.of_job(self.cancel), methods=["POST"]),
             Route("/job/{id}/score", self.of_job(self.score), methods=["POST"]),
             Route("/job/{id}/close", self.of_job(self.close), methods=["POST"]),
+            Route("/job/{id}/again", self.of_job(self.again), methods=["POST"]),
             Route("/job/{id}/{file}", self.of_job(self.file)),
+            Route("/job/{id}/fit-{number:int}/{file}", self.of_job(self.file)),
         ]
         kinds: tuple[Any, ...] = (SpectralIrtError, HTTPException, ClientDisconnect, Exception)
         site = Starlette(
@@ -203,6 +205,18 @@ class Site:
         job.start("score", lambda: job.score(name, ignore_unknown=ignore))
         return self._to(job)
 
+    async def again(self, request: Request, job: Job) -> Response:
+        """Do what a finding of the last fit proposes, and fit again."""
+        async with request.form() as form:
+            number = str(form.get("finding", ""))
+        job.check_idle()
+        moves = {} if job.results is None else {str(k): finding for k, finding in job.results.moves}
+        if number not in moves:
+            raise ReadError("These results propose no such change; they may be of a later fit. Go back to the page.")
+        option = moves[number]["option"]
+        job.start("fit", lambda: job.fit_again(option))
+        return self._to(job)
+
     async def close(self, request: Request, job: Job) -> Response:
         await self.jobs.pop(job.id).close()
         return RedirectResponse(f"{self.base}/", 303)
@@ -214,6 +228,11 @@ class Site:
     async def file(self, request: Request, job: Job) -> Response:
         """What came of the work, as files."""
         name, results, scored, of = request.path_params["file"], job.results, job.scored, job.name
+        number = request.path_params.get("number")
+        if number is not None:  # a fit before something was changed
+            if number >= len(job.earlier):
+                raise HTTPException(404)
+            results, scored = job.earlier[number], None
         if name == "scores.csv" and scored is not None:
             path, of = scored.folder / "scores" / "persons.csv", scored.name
         elif results is None:
@@ -230,7 +249,7 @@ class Site:
         elif name == PUPIL_PAGES and (results.folder / PUPIL_PAGES).exists():
             path = results.folder / PUPIL_PAGES
         elif name == "results.xlsx":
-            path = await job.workbook()
+            path = await job.workbook(results)
         else:
             raise HTTPException(404)
         return FileResponse(path, filename=f"{Path(of).stem}-{name}", content_disposition_type="attachment")
