@@ -1,6 +1,6 @@
 """How well do errors and comparisons of groups hold with weights, with few clusters, and with unequal slopes?
 
-    python benchmarks/clusters.py [--replicates 200] [--seed 0] [--save clusters]
+    python benchmarks/clusters.py [--parts coverage,dif,means,slopes] [--replicates 200] [--seed 0] [--save clusters]
 
 Classes find some items harder than others do, by effects of class x item; weights of persons are lognormal (sd 1 of the
 logarithm), drawn for each person or for each class. Coverage: share of the 95% intervals of the difficulties over all
@@ -137,12 +137,16 @@ def slopes(design: str, seed: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    asked = harness.arguments(__doc__, replicates=200)
-    beta = np.linspace(-1.5, 1.5, ITEMS)
-    rows = []
-    for design, (_, _, effect, _, categories) in CALIBRATIONS.items():
-        rows.append(({"design": design}, partial(calibration, design, truth(effect, categories - 1, beta))))
-    harness.study("coverage of difficulties", rows, asked)
-    harness.study("DIF between groups of classes", harness.cases(comparison, design=COMPARISONS), asked)
-    harness.study("coverage of the means of two groups", harness.cases(means, classes=(10, 30)), asked)
-    harness.study("DIF with unequal slopes", harness.cases(slopes, design=SLOPES), asked)
+    asked = harness.arguments(__doc__, replicates=200, parts=("coverage", "dif", "means", "slopes"))
+    if "coverage" in asked.parts:
+        beta = np.linspace(-1.5, 1.5, ITEMS)
+        rows = []
+        for design, (_, _, effect, _, categories) in CALIBRATIONS.items():
+            rows.append(({"design": design}, partial(calibration, design, truth(effect, categories - 1, beta))))
+        harness.study("coverage of difficulties", rows, asked)
+    if "dif" in asked.parts:
+        harness.study("DIF between groups of classes", harness.cases(comparison, design=COMPARISONS), asked)
+    if "means" in asked.parts:
+        harness.study("coverage of the means of two groups", harness.cases(means, classes=(10, 30)), asked)
+    if "slopes" in asked.parts:
+        harness.study("DIF with unequal slopes", harness.cases(slopes, design=SLOPES), asked)

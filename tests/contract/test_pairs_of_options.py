@@ -28,6 +28,7 @@ from ratings import ratings
 from spectral_irt.engine import base as memory
 from spectral_irt.engine.dask import connect
 from spectral_irt.errors import DesignError, OptionError, SpectralIrtError
+from spectral_irt.estimators import linear_fit
 
 OPTIONS = (
     "weights",
@@ -75,7 +76,8 @@ REFUSED = {
     ("covariates", "adaptive"): Refusal(OptionError, ("properties of items", "an adaptive design")),
 }
 REFUSALS = {frozenset(pair): refusal for pair, refusal in REFUSED.items()}
-MAXIMUM = "maximum"  # of the likelihood of a rating scale, with no bias taken off
+MAXIMUM = "maximum"  # of the likelihood of a rating scale, by the estimator that takes no bias off
+UNCORRECTED = "uncorrected"  # the same of the default estimator, where the bias is left in for the comparison
 ELSEWHERE = ("dask", "memory")  # where the work is done: the numbers are those of the other option alone
 
 N = 240
@@ -87,8 +89,8 @@ LOAD = {"load": {f"q{k}": value for k, value in enumerate([0.0, 2.0, 1.0, 3.0, 1
 NUMBER_OF_ERRORS = 2e-3  # a difference in standard errors below which two maxima are the same
 ERRORS_AGREE = 2e-3  # relative
 # How much bias a rating scale has follows from Newton's matrix, which for four items is some percent off the exact
-# information that the plain computation takes; and so is the bias, of .15 standard errors here. The maximum itself is
-# compared to the last digits in `test_the_maximum_of_a_rating_scale`.
+# information that the plain computation takes; and so is the bias, of .15 standard errors here. The maximum itself, and
+# its errors, are compared more closely in `test_a_rating_scale_before_its_bias_is_taken_off`.
 NUMBER_OF_ERRORS_OF_A_SCALE = 0.03
 ERRORS_OF_A_SCALE = 5e-3
 ERRORS_OF_A_BANK = 0.02  # a bank keeps information and standard errors, and joint errors are made of these
@@ -284,7 +286,7 @@ def steady_scores(table, most, *, design, found, terms):
     return factor
 
 
-def rating_scale(table, most, *, raters, weights, cluster):
+def rating_scale(table, most, *, raters, weights, cluster, corrected):
     """Values and errors of the shared offsets and of items, beside raters, with the bias of first order taken off.
 
     The package does this for rating scales by default, so that its estimates are not the maximum of the likelihood.
@@ -313,7 +315,9 @@ def rating_scale(table, most, *, raters, weights, cluster):
         scale = np.sqrt(np.maximum(of_model / np.diag(covariance), 1))
         covariance = scale[:, None] * covariance * scale
     factors = np.ones(design.shape[1])
-    each = bias_factors(table, most, design=design, eta=eta, terms=terms, weights=weights)
+    each = np.ones(len(terms))
+    if corrected:
+        each = bias_factors(table, most, design=design, eta=eta, terms=terms, weights=weights)
     for term, factor in zip(terms, each, strict=True):
         factors[term] = factor
     shown = design
@@ -339,7 +343,8 @@ def plain(options, responses, thresholds):
         raters = np.zeros((sum(most_list), 0))
         if "facets" in options:
             raters = raters_of(responses, most)
-        numbers |= rating_scale(table, most_list, raters=raters, weights=weights, cluster=cluster)
+        corrected = UNCORRECTED not in options
+        numbers |= rating_scale(table, most_list, raters=raters, weights=weights, cluster=cluster, corrected=corrected)
     elif "facets" in options:
         design, center = with_raters(responses, most)
         found = conditional_maximum(table, most_list, design=design, weights=weights)
@@ -491,6 +496,20 @@ def test_right(pair):
     for name in ("latent_mean", "latent_sd"):
         if name in theirs:
             np.testing.assert_allclose(ours[name], theirs[name], atol=2e-3)
+
+
+RATING_SCALES = [pair for pair in COMPUTED if "rating scale" in pair and "adaptive" not in pair]
+
+
+@pytest.mark.parametrize("pair", RATING_SCALES, ids=named)
+def test_a_rating_scale_before_its_bias_is_taken_off(pair, monkeypatch):
+    """As close as other pairs; raters and weights, too."""
+    monkeypatch.setattr(linear_fit, "bias_factors", lambda likelihood, optimum, eta, terms, noise: np.ones(len(terms)))
+    responses = answers(kind_of(pair), "missing" in pair)
+    ours = run(pair, responses)
+    theirs = plain(pair | {UNCORRECTED}, responses, ours["thresholds"])
+    assert np.abs((ours["value"] - theirs["value"]) / theirs["se"]).max() < NUMBER_OF_ERRORS
+    np.testing.assert_allclose(ours["se"], theirs["se"], rtol=ERRORS_AGREE)
 
 
 @pytest.mark.parametrize("option", ["clusters", "missing", "ordered"])
