@@ -276,7 +276,7 @@ def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Itera
     level = np.arange(width)
     higher = np.maximum(level[:, None], level)
     first = np.arange(items)[:, None, None] * width
-    block = (first + level[:, None] + 0 * level, first + level + 0 * level[:, None])  # thresholds of one item
+    block = tuple(np.broadcast_arrays(first + level[:, None], first + level))  # thresholds of one item
     for some, sums in contours(part, cumulated):
         people = part.people[some]
         factors = factors_at_points(sums)
