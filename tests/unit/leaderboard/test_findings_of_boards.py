@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from spectral_irt.leaderboard.pairs import Disagreements
 
 import spectral_irt as si
 from drawn import drawn
@@ -11,7 +12,6 @@ from spectral_irt.data.responses import turned
 from spectral_irt.errors import Finding
 from spectral_irt.leaderboard import findings as module
 from spectral_irt.leaderboard import pairs, prompts
-from spectral_irt.leaderboard.pairs import Disagreements
 
 FIVE = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
