@@ -276,7 +276,7 @@ def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Itera
     level = np.arange(width)
     higher = np.maximum(level[:, None], level)
     first = np.arange(items)[:, None, None] * width
-    block = tuple(np.broadcast_arrays(first + level[:, None], first + level))  # thresholds of one item
+    row, column = np.broadcast_arrays(first + level[:, None], first + level)  # thresholds of one item
     for some, sums in contours(part, cumulated):
         people = part.people[some]
         factors = factors_at_points(sums)
@@ -287,10 +287,10 @@ def pair_covariances(part: PatternPart, cumulated: Floats, codes: Ints) -> Itera
         mean = passed.reshape(n_patterns, items * width)
         if part.one_set:
             covariance = _summed_over_patterns(factors, mean, people)
-            covariance[block] = within.sum(axis=0)
+            covariance[row, column] = within.sum(axis=0)
         else:
             covariance = _of_each_pattern(factors, mean) * people[:, None, None]
-            covariance[(slice(None), *block)] = within
+            covariance[:, row, column] = within
         yield PairCovariances(codes[part.items[some]].reshape(n_patterns, -1), covariance)
 
 
