@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.text import Text
 
-from spectral_irt.cli.models import SHORTLIST, Logs
+from spectral_irt.cli.models import SHORTLIST, Judges, Logs
 from spectral_irt.cli.options import Call, Reading
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs, log_files
 from spectral_irt.files import all_or_nothing, local_path, naming
-from spectral_irt.leaderboard import Leaderboard
+from spectral_irt.leaderboard import Leaderboard, judged_page
 from spectral_irt.leaderboard.findings import headline_text
+from spectral_irt.leaderboard.judged_page import write_judged
+from spectral_irt.leaderboard.judges import JudgedLeaderboard
 from spectral_irt.leaderboard.output import write_board
 from spectral_irt.leaderboard.scale import ELO
+from spectral_irt.leaderboard.scores import judge_column, names_and_families
 from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.leaderboard.source import read_source
 from spectral_irt.pairs import Pairs
@@ -38,9 +41,23 @@ ASKED = 3  # pairs to ask about next that are named there
 
 
 def rank_models(
-    files: Sequence[str], logs: Logs, mode: Mode, output: Path | None, report: Path | None, **reading: Any
+    files: Sequence[str],
+    logs: Logs,
+    judges: Judges,
+    mode: Mode,
+    output: Path | None,
+    report: Path | None,
+    **reading: Any,
 ) -> None:
     """The leaderboard of these files; `reading` are further options of `Leaderboard.read`."""
+    asked = judges.given()
+    if "judge" not in asked and (column := judge_column(fetch_addresses(files))) is not None:
+        asked["judge"] = column
+    if "judge" in asked:
+        rank_judged(files, logs, asked, mode, output, report, **reading)
+        return
+    if asked:
+        raise OptionError(f"`{next(iter(asked))}` is about judges, and no column is called so; name it with `judge=`.")
     with Progress() as progress:
         board = Leaderboard.read(files, by=logs.subject, progress=progress.reading, **logs.how(), **reading)
         board.tell = progress.say
@@ -53,6 +70,77 @@ def rank_models(
     )
 
 
+def rank_judged(
+    files: Sequence[str],
+    logs: Logs,
+    asked: dict[str, Any],
+    mode: Mode,
+    output: Path | None,
+    report: Path | None,
+    **how: Any,
+) -> None:
+    """The leaderboard of scores that judges gave."""
+    if logs.subject is not None or logs.prompts is not None:
+        raise OptionError("subjects of prompts are for right and wrong answers; with judges leave out `subject`.")
+    inputs = _inputs(files, logs)
+    family = asked.pop("family", None)
+    if family is not None:
+        asked["families"] = names_and_families(family)
+        inputs.append(family)
+    with Progress() as progress:
+        board = JudgedLeaderboard.read(
+            files,
+            metric=logs.metric,
+            threshold=logs.threshold,
+            duplicates=logs.duplicates,
+            progress=progress.reading,
+            **asked,
+            **how,
+        )
+        board.tell = progress.say
+        findings = list(board.findings)  # before the progress line goes
+        written = write_judged(board, output, report, inputs=inputs)
+    mode.end(
+        lambda: _show_judged(board, written),
+        lambda: {**judged_page.record(board), "outputs": [path.name for path in written]},
+        findings,
+    )
+
+
+def _show_judged(board: JudgedLeaderboard, written: list[Path]) -> None:
+    out = console()
+    models = board.model_columns()
+    digits = 0 if board.scale.name == ELO else 2
+    say(out, Text(judged_page.headline(board)))
+    say(out)
+    ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
+    cells = {
+        "rank": [rank or "-" for rank in models["rank"].tolist()],
+        "ability": [f"{x:z.{digits}f}" for x in models["ability"].tolist()],
+        "se": ["-" if x == float("inf") else f"{x:.{digits}f}" for x in models["se"].tolist()],
+        "ranks": [span(low, high) for low, high in ranks],
+        "tier": models["tier"].tolist(),
+        "fair score": [f"{x:.2f}" for x in models["fair_score"].tolist()],
+        "mean": [f"{x:.2f}" for x in models["score"].tolist()],
+    }
+    _show_models(models, cells)
+    say(out)
+    judges = board.judge_columns
+    cells = {
+        "severity": [f"{x:z.2f}" for x in judges["severity"].tolist()],
+        "se": ["-" if x == float("inf") else f"{x:.2f}" for x in judges["se"].tolist()],
+        "sensitivity": [f"{x:.2f}" for x in judges["sensitivity"].tolist()],
+        "infit": [f"{x:.2f}" for x in judges["infit"].tolist()],
+        "agreement": [f"{100 * x:.0f}%" for x in judges["agreement"].tolist()],
+        "expected": [f"{100 * x:.0f}%" for x in judges["agreement_expected"].tolist()],
+        "scores": [f"{x:,}" for x in judges["n"].tolist()],
+    }
+    _show_models(judges, cells, "judge")
+    say(out)
+    show_findings(out, list(board.findings))
+    say_written(written)
+
+
 def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
     """What is read, and may not be replaced; earlier results may well stand in a folder of logs."""
     local = [file for file in files if local_path(file) is not None]
@@ -62,13 +150,14 @@ def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
 def _show_board(board: Leaderboard, written: list[Path]) -> None:
     out = console()
     models = board.model_columns()
+    digits = 0 if board.scale.name == ELO else 2
     say(out, Text(headline_text(board)))
     say(out)
     ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
     cells = {
         "rank": models["rank"].tolist(),
-        "ability": [f"{x:z.2f}" for x in models["ability"].tolist()],
-        "se": [f"{x:.2f}" for x in models["se"].tolist()],
+        "ability": [f"{x:z.{digits}f}" for x in models["ability"].tolist()],
+        "se": [f"{x:.{digits}f}" for x in models["se"].tolist()],
         "ranks": [span(low, high) for low, high in ranks],
         "tier": models["tier"].tolist(),
         "accuracy": [f"{100 * x:.1f}%" for x in models["accuracy"].tolist()],

@@ -55,6 +55,22 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Judges:
+    """Who scored the answers."""
+
+    judge: str | None = own(
+        "COLUMN", "Column with the judge of each score (recognized if it is called judge); of logs, say scorer."
+    )
+    criterion: str | None = own("COLUMN", "Column with the criterion of each score (recognized if it is called so).")
+    human: str | None = own("NAMES", "Judges who are people: severities are against them (default: human...).")
+    family: str | None = own("FILE", "Table with columns name and family, of models and judges (default: by name).")
+
+    def given(self) -> dict[str, Any]:
+        """The options of `read_scores` that were given."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
 class Logs:
     """How logs are read."""
 
@@ -77,6 +93,8 @@ def leaderboard(
     files: Files,
     logs: Logs,
     mode: Mode,
+    shown: Shown,
+    judges: Judges,
     output: Path | None = output_at(
         "DIR|FILE.html", "Write tables, leaderboard.md, leaderboard.json and ranks.svg; or the page."
     ),
@@ -92,7 +110,8 @@ def leaderboard(
     """Rank models: abilities with standard errors, simultaneous rank intervals, and tiers of statistically tied models.
 
     Models are compared on the prompts they share. Repeated runs of a prompt (epochs, trials) count as separate
-    responses, and standard errors allow for them.
+    responses, and standard errors allow for them. Where several judges scored each answer, a column of judges (or
+    --judge) makes it a board of judged models: fair scores, severity and sensitivity of judges, self-preference.
 
     \b
     Examples
@@ -100,12 +119,15 @@ def leaderboard(
       spectral-irt leaderboard runs/ --metric exact_match,strict-match --metric acc
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
+      spectral-irt leaderboard scores.csv --judge judge --human annotator --scale elo
+      spectral-irt leaderboard *.eval --judge scorer -o board
     """
     from spectral_irt.cli.boards import rank_models
 
     columns = {"person": person, "item": item, "response": response}
     columns = {name: value for name, value in columns.items() if value is not None}
-    rank_models(files, logs, mode, output, report, clustered_by=clustered_by, seed=seed, **columns)
+    how = {"clustered_by": clustered_by, "seed": seed, **asdict(shown), **columns}
+    rank_models(files, logs, judges, mode, output, report, **how)
 
 
 def pairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +24,7 @@ from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard import contrasts
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
+from spectral_irt.leaderboard.scale import LOGIT, BoardScale
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
 from spectral_irt.numerics import generator, safe_divide
 from spectral_irt.persons.abilities import abilities
@@ -65,6 +66,10 @@ class Leaderboard:
         for each. Runs of the same prompt are a cluster by themselves.
     by : str or labels, optional
         Subjects for tables of their own; by default the benchmarks where there are several.
+    scale : "logit" or "elo"
+        Abilities in logits with mean 0, or in Elo points with mean 1000.
+    anchor : mapping from a model to a value, optional
+        The value of one model on that scale, in the place of the mean.
     seed : int
         Of the draws behind ranks and adjusted p-values.
     progress : callable, optional
@@ -83,8 +88,17 @@ class Leaderboard:
     """
 
     def __init__(
-        self, answers: Any, *, clustered_by: Any = None, by: Any = None, seed: int = 0, progress: Tell | None = None
+        self,
+        answers: Any,
+        *,
+        clustered_by: Any = None,
+        by: Any = None,
+        scale: str = LOGIT,
+        anchor: Mapping[Any, float] | None = None,
+        seed: int = 0,
+        progress: Tell | None = None,
     ) -> None:
+        self.scale = BoardScale.of(scale, anchor)
         self.source = answers if isinstance(answers, Source) else Source.of(as_responses(answers))
         self.answers: Responses = self.source.answers
         self.seed = seed
@@ -110,6 +124,8 @@ class Leaderboard:
         *,
         clustered_by: str | None = None,
         by: str | None = None,
+        scale: str = LOGIT,
+        anchor: Mapping[Any, float] | None = None,
         seed: int = 0,
         progress: Callable[[float, str], None] | None = None,
         **options: Any,
@@ -121,7 +137,7 @@ class Leaderboard:
         wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
         source = read_source(paths, wanted=wanted, progress=progress, **options)
         tell = None if progress is None else (lambda text: progress(0.0, text))
-        return cls(source, clustered_by=clustered_by, by=by, seed=seed, progress=tell)
+        return cls(source, clustered_by=clustered_by, by=by, scale=scale, anchor=anchor, seed=seed, progress=tell)
 
     def _labels(self, name: str, given: Any) -> NDArray[Any] | None:
         """A label for each prompt, from the name of an attribute or as they are given."""
@@ -240,15 +256,16 @@ class Leaderboard:
         """Models from the best down; see docs/reference/files.md."""
         n = self.answers.counts
         right = self.answers.scores
-        half_width = self.calibration.ci_width * self.se
+        shown = self.scale.shown(self.answers.persons, self.ability, self.se, self._model_fit.covariance)
+        half_width = self.calibration.ci_width * shown.se
         rank_low, rank_high = sure_ranks(self.contrasts_found.sure)
         columns: Columns = {
             "rank": places(self.ability),
             "model": self.answers.persons,
-            "ability": self.ability,
-            "se": self.se,
-            "ci_low": self.ability - half_width,
-            "ci_high": self.ability + half_width,
+            "ability": shown.ability,
+            "se": shown.se,
+            "ci_low": shown.ability - half_width,
+            "ci_high": shown.ability + half_width,
             "rank_low": rank_low,
             "rank_high": rank_high,
             "tier": self.tier,

@@ -15,6 +15,7 @@ import numpy as np
 from spectral_irt.data import Finding
 from spectral_irt.errors import for_shell
 from spectral_irt.leaderboard.contrasts import LEVEL
+from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.text import count, listed, number, percent, printable, span
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
     if most is None:
         most = MARKDOWN_ROWS
     rows = min(m, most)
+    digits = 0 if board.scale.name == ELO else 2
     lines = ["# Leaderboard", "", escaped(headline_text(board)), ""]
     lines.append("| rank | model | ability | 95% interval | ranks (all at once) | tier | accuracy | prompts |")
     lines.append("|---:|:---|---:|:---:|:---:|---:|---:|---:|")
@@ -175,8 +177,8 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
         cells = (
             str(model["rank"]),
             escaped(model["model"]),
-            number(model["ability"]),
-            f"{number(model['ci_low'])} to {number(model['ci_high'])}",
+            number(model["ability"], digits),
+            f"{number(model['ci_low'], digits)} to {number(model['ci_high'], digits)}",
             span(model["rank_low"], model["rank_high"]),
             str(model["tier"]),
             percent(model["accuracy"]),
@@ -219,7 +221,8 @@ def how_to_read(board: Leaderboard) -> list[str]:
     elif board.source.repeated:
         over = "prompts, with all runs of a prompt together"
     return [
-        f"Ability is in logits, with mean zero; its errors are over the sampling of {over}.",
+        f"Ability is in {board.scale.words}: how models do on prompts like these (generalized accuracy), with errors "
+        f"over the sampling of {over}. Accuracy is that on these very prompts.",
         "Ranks (all at once): in at least 95% of leaderboards every model's true rank is in its interval, whatever the "
         "abilities are. A model ranks below those that are significantly better, and above those significantly worse "
         "(all pairs compared, chance of any false difference at most 5%).",

@@ -69,6 +69,7 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "tiers": int(board.tier.max()),
         },
         "data_digest": answers.digest(),
+        "scale": board.scale.words,
         "se_method": board.calibration.provenance.se_method,
         "models": [dict(zip(models, row, strict=True)) for row in rows],
         "mcnemar": board.contrasts_found.disagreements()._asdict(),

@@ -65,8 +65,9 @@ def sections(board: Leaderboard) -> list[Section]:
 
 
 def _models(board: Leaderboard) -> Section:
-    caption = "Models from the best down; ability in logits"
-    table = DataTable("models", caption, tuple(MODELS), board.model_columns(), filters=("tier",), noun="models")
+    caption = f"Models from the best down; ability in {board.scale.words}"
+    columns = scaled_columns(MODELS, board.scale)
+    table = DataTable("models", caption, columns, board.model_columns(), filters=("tier",), noun="models")
     lines = Lines(tuple(line.replace("`", "") for line in how_to_read(board)))
     return Section((Text(headline_text(board)), table, lines), (), "Models", "models")
 
@@ -134,7 +135,7 @@ def page_table(
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RankPlot(Display):
     """The first models of a leaderboard, each with the interval of its rank; or contestants, by their `noun`. Beside
-    each stands its `beside` in percent."""
+    each stands its `beside`, in percent if it is a number."""
 
     table: Columns
     noun: str = "model"
@@ -156,8 +157,8 @@ class RankPlot(Display):
         one = {name: values[:rows] for name, values in self.table.items()}
         which = f"The first {rows} of {m:,} {self.noun}s" if rows < m else f"{m:,} {self.noun}s"
         dress(ax, f"{which}: ranks that hold for all at once, 95%", "rank, 1 = best", "", grid="x")
-        shares = [percent(share) for share in one[self.beside].tolist()]
-        rank_rows(ax, one[self.noun].tolist(), one["rank_low"], one["rank_high"], shares)
+        words = [word if isinstance(word, str) else percent(word) for word in one[self.beside].tolist()]
+        rank_rows(ax, one[self.noun].tolist(), one["rank_low"], one["rank_high"], words)
         ax.plot(one["rank"], np.arange(rows), "o", color=INK, markersize=3.2)
         for k in np.flatnonzero(np.diff(one["tier"])).tolist():
             ax.axhline(k + 0.5, color=GRAY, linewidth=0.8, linestyle=(0, (3, 3)))

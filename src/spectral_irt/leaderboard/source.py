@@ -118,20 +118,20 @@ def read_source(
 
 def _read_answers(paths: Sequence[Any], reading: dict[str, Any]) -> Responses:
     """Right and wrong answers from tables; where there are several of one model to one prompt, they may be scores of
-    judges, which are ratings and no matter of a leaderboard."""
+    judges."""
     try:
         return read(paths, ordered=False, **reading)
     except DuplicateResponseError as error:
         raise DuplicateResponseError(
             error.problem,
-            "If they are scores by several judges, spectral-irt fit FILE --facet judge --model rsm, with the column of "
-            "the judges, compares models and judges. If not, say `duplicates='first' or 'last'` to keep one of each.",
+            "If they are scores by several judges, spectral-irt leaderboard FILE --judge, with the column of judges, "
+            "compares models and judges. If not, say `duplicates='first' or 'last'` to keep one of each.",
         ) from None
 
 
 def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
     """Columns of a table of prompts that are wanted, by the label in its first column, or the one called item."""
-    frame = _frame([path])
+    frame = whole_table([path])
     called = [name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")]
     labels = frame[called[0] if called else frame.columns[0]].to_list()
     in_frame = [name for name in names if name in frame.columns]
@@ -142,7 +142,7 @@ def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: dict[
     """Columns of a long table of answers: what stands beside each prompt, where it first appears."""
     from spectral_irt.reading.columns import ITEM_NAMES, plain
 
-    frame = _frame(paths)
+    frame = whole_table(paths)
     item = reading.get("item") or next((name for name in frame.columns if plain(name) in ITEM_NAMES), None)
     missing = [name for name in names if name not in frame.columns]
     if missing or item is None:
@@ -154,7 +154,7 @@ def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: dict[
     return {name: dict(zip(first[item].to_list(), first[name].to_list(), strict=True)) for name in names}
 
 
-def _frame(paths: Sequence[Any]) -> Any:
+def whole_table(paths: Sequence[Any]) -> Any:
     """Whole tables in memory, by their kind."""
     import polars as pl
 

@@ -187,7 +187,7 @@ def test_scores_by_judges_are_no_matter_of_a_leaderboard(tmp_path):
     path = tmp_path / "judges.csv"
     pl.DataFrame(rows).write_csv(path)
     how = {"person": "model", "item": "prompt", "response": "score"}
-    with pytest.raises(DuplicateResponseError, match="fit FILE --facet judge --model rsm") as caught:
+    with pytest.raises(DuplicateResponseError, match="leaderboard FILE --judge") as caught:
         si.Leaderboard.read(path, **how)
     assert "facets=" not in str(caught.value)  # of which a leaderboard knows nothing
     board = si.Leaderboard.read(path, duplicates="first", **how)
