@@ -64,6 +64,9 @@ _MOVES = {
     "drop_persons": ("--drop-persons {0}", "dropping persons with {0}"),
     "tailor": ("--tailor {0}", "tailoring at {0}"),
     "distractors": ("distractors.csv (with --all)", "the table of options"),
+    "item_fit": ("items.csv", "the table of items"),
+    "persons": ("persons.csv", "the list of persons"),
+    "tailored": ("tailored.csv", "the table of tailored items"),
 }
 # Options in words, for such a page; {0} is the value. Others are said as on the command line.
 _IN_WORDS = {

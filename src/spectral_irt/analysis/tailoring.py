@@ -123,4 +123,5 @@ def tailored_finding(columns: Columns) -> Finding:
             f"{count(len(changed), 'difficulty', 'difficulties')} changed significantly (Holm, 5%); largest: "
             f"{listed(columns['item'][[largest]])}, by {columns['difference'][largest]:.2f}."
         )
-    return Finding("tailored_items", "note", sentence, "tailored.csv has all items.", tuple(columns["item"][changed]))
+    remedy = "`study.tailored()` has all items."
+    return Finding("tailored_items", "note", sentence, remedy, tuple(columns["item"][changed]))

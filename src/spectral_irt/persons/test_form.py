@@ -139,7 +139,7 @@ class Forms:
             code = "few_on_forms"
             few = f"{self.n_on_forms:,} of {self.n_people:,} people"
             sentence = f"The tables from raw score to person measure are for {few}: {what}"
-        return (Finding(code, "note", sentence, "persons.csv has everybody's measure."),)
+        return (Finding(code, "note", sentence, "`study.persons()` has everybody's measure."),)
 
 
 def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | None = None) -> Forms:

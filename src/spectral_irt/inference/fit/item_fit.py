@@ -85,7 +85,7 @@ def misfit_finding(columns: Columns, draws: int = 0) -> Finding:
         method = f" ({draws:,} data sets drawn given the scores, adjusted for asking of {n_judged:,} items)"
     verb = one_or_many(n_flagged, "misfits", "misfit")
     sentence = f"{n_flagged:,} of {n_judged:,} items {verb} beyond chance{method}: {'; '.join(misfits)}."
-    remedy = "Read these items; items.csv has the numbers."
+    remedy = "Read these items; `study.item_fit()` has the numbers."
     return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))
 
 

@@ -143,7 +143,7 @@ def _erratic_people(misfit: PersonMisfit) -> Finding:
         f"outfit z above {ERRATIC:g}); expected are {misfit.chance:.1%}."
     )
     remedy = (
-        "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
+        "`study.persons()` has infit and outfit of each person; look at the answers of those who misfit most before "
         "their measures are used."
     )
     severity: Severity = "warning" if misfit.share - misfit.chance >= NOTABLE else "note"
