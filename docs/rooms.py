@@ -22,7 +22,7 @@ ROOMS = ["errors", "installation", "text", "files", "tables", "xlsx", "model", "
 ROOMS += ["engine", "data", "reading", "eval_logs", "terminal", "ability", "joint_errors"]
 ROOMS += ["chain", "conditional", "calibration", "estimators", "sql"]
 ROOMS += ["persons", "inference", "analysis", "bank", "simulate", "datasets"]
-ROOMS += ["plots", "report", "leaderboard", "pairs", "app", "cli"]
+ROOMS += ["plots", "report", "leaderboard", "inspect", "pairs", "app", "cli"]
 SENTENCE = re.compile(r"(.+?[.?!])(?=\s+[A-Z`]|$)", re.DOTALL)
 
 

@@ -152,6 +152,14 @@ def _start_page(said: Path, app: subprocess.Popen[bytes]) -> str:
     raise StepError(f"the app did not say an address:\n{said.read_text(encoding='utf-8')}")
 
 
+def check_inspect_ai(programs: Path, checkout: Path) -> None:
+    run(programs / "python", "-m", "pip", "install", "--quiet", "inspect-ai", "pytest")
+    test = "tests/unit/test_inspect.py"
+    said = run(programs / "python", "-m", "pytest", "-q", "-o", "addopts=", test, cwd=checkout)
+    if "skipped" in said:
+        raise StepError(f"{test} was skipped:\n{said}")
+
+
 def check_documentation(source_distribution: Path, folder: Path) -> None:
     with tarfile.open(source_distribution) as archive:
         archive.extractall(folder, filter="data")
@@ -182,6 +190,8 @@ def main() -> None:
             for extra, statement in SMOKE.items():
                 run(programs / "python", "-c", statement, cwd=folder / f"used-{version}")
                 step(f"extra {extra}: works")
+            check_inspect_ai(programs, folder / "checkout")
+            step("metric of inspect_ai: tested with its mock model")
             programs = installed(python, str(source_distribution), folder / "source")
             use(programs, folder / "used-source")
             step(f"Python {version}: source distribution installed; demo, check, fit and report")
