@@ -282,29 +282,23 @@ def test_a_port_in_use_and_a_missing_package(cli, monkeypatch):
     cli.refused("app --no-browser", 'pip install ".[app]"')
 
 
-def test_answers_in_ordered_categories(app, tmp_path):
+def test_answers_in_ordered_categories_on_a_scale(app, tmp_path):
     ratings = simulate.partial_credit(80, 4, categories=4, seed=4).responses.to_dense()
     job = app.upload("ratings.csv", wide(tmp_path / "ratings.csv", ratings).read_bytes())
     assert "80 people, 4 items, 320 answers." in said_on(app.wait(job))
-    app.post(job + "columns", {"do": "fit"})
-    assert "80 people, 4 items, 320 answers;" in said_on(app.wait(job))
-    assert "Appendix: long tables" in app.get(job + "report.html").text  # the thresholds
+    app.post(job + "columns", {"do": "check", "scale": "500"})
+    assert "it is the mean and the standard deviation of these persons, as in --scale 500,100" in said_on(app.wait(job))
+    app.post(job + "columns", {"do": "fit", "scale": "formula:50,10"})
+    page = said_on(app.wait(job))
+    assert "80 people, 4 items, 320 answers;" in page
+    assert "--scale formula:50,10" in page
+    report = app.get(job + "report.html").text
+    assert "Appendix: long tables" in report  # the thresholds
+    assert "50.000 + 10.000 × logits" in report
     app.post(job + "score", {"answers": ("more.csv", b"q1,q2,q3,q4\n0,1,2,3\n3,2,1,0\n")})
     assert "more.csv : 2 people scored." in said_on(app.wait(job))
     app.post(job + "columns", {"do": "check", "threshold": "1"})
     assert "% right" in said_on(app.wait(job))
-    app.post(job + "close", {})
-
-
-def test_a_scale_of_report(app, tmp_path):
-    table = simulate.rasch(120, 8, seed=4).responses.to_dense()
-    job = app.upload("exam.csv", wide(tmp_path / "exam.csv", table).read_bytes())
-    app.wait(job)
-    app.post(job + "columns", {"do": "check", "scale": "500"})
-    assert "it is the mean and the standard deviation of these persons, as in --scale 500,100" in said_on(app.wait(job))
-    app.post(job + "columns", {"do": "fit", "scale": "formula:50,10"})
-    assert "--scale formula:50,10" in said_on(app.wait(job))
-    assert "50.000 + 10.000 × logits" in app.get(job + "report.html").text
     app.post(job + "close", {})
 
 

@@ -78,9 +78,9 @@ def test_conditional_fit_is_that_of_the_definition():
 @pytest.mark.slow
 def test_conditional_infit_under_the_model():
     """Mean 1.00, standardized form standard normal."""
-    data = [simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=k).responses for k in range(60)]
+    data = [simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=k).responses for k in range(25)]
     found = [si.ConditionalPartialCredit().fit(each).analyse(each)._conditional() for each in data]
-    z, n = np.array([each["infit_z"] for each in found]), 60 * 7
+    z, n = np.array([each["infit_z"] for each in found]), 25 * 7
     assert abs(np.nanmean([each["infit"] for each in found]) - 1) < 0.01
     assert abs(np.nanmean(z)) < 4 / np.sqrt(n)
     assert abs(np.nanstd(z) - 1) < 4 / np.sqrt(2 * n)

@@ -40,17 +40,20 @@ def test_a_full_fit_is_reproduced(free):
 
 @pytest.mark.slow
 def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest():
-    """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10%."""
+    """24 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10%.
+
+    The spread of 240 displacements has a standard error of 4.6%, and three are allowed.
+    """
     z, shown = [], []
-    for seed in range(60):
+    for seed in range(24):
         data = simulate.rasch(600, 40, design="sampled", p=0.5, seed=seed, ability_mean=0.7)
         fit = anchored_fit(data.responses, dict(enumerate(data.difficulty[:10])), threads=1)
         z.append((fit.difficulty_ - data.difficulty)[10:] / fit.se_[10:])
         shown.append(fit.displacement_[:10] / fit.displacement_se_[:10])
     mean_over_items = np.mean(z, axis=1)  # items of one data set share the scale, so data sets are the sample
-    assert abs(mean_over_items.mean()) < 4 * mean_over_items.std(ddof=1) / np.sqrt(60)
+    assert abs(mean_over_items.mean()) < 4 * mean_over_items.std(ddof=1) / np.sqrt(24)
     assert 0.9 < np.std(z) < 1.1
-    assert 0.9 < np.std(shown) < 1.1  # displacements are noise here, of the size they say
+    assert 0.86 < np.std(shown) < 1.14  # displacements are noise here, of the size they say
 
 
 def test_displacement_finds_the_anchor_that_has_changed():
@@ -160,7 +163,7 @@ def test_anchors_that_will_not_do(tmp_path, anchors, error, words):
 def test_displacement_of_a_far_anchor_has_the_error_it_says(moved, se):
     """Over R trials the spread has a standard error of 1 / sqrt(2 (R - 1)) of itself; 4 of these, and a tenth for the
     error's own bias with 50 people."""
-    trials, beta, item = 60, np.linspace(-1.5, 1.5, 16), 6
+    trials, beta, item = 40, np.linspace(-1.5, 1.5, 16), 6
     truth = beta.copy()
     truth[item] = 0.0
     anchors = {k: float(beta[k]) for k in range(0, 16, 2)} | {item: -moved}

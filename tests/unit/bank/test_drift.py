@@ -89,12 +89,12 @@ def test_errors_of_the_bank_are_in_the_errors_of_the_displacement():
     """Spread of displacements over banks and new people, where both are small."""
     rng = np.random.default_rng(6)
     thresholds = items(rng, 8)
-    found = [bank_from(simulated(rng, 300, thresholds)).drift(simulated(rng, 600, thresholds)) for _ in range(80)]
+    found = [bank_from(simulated(rng, 300, thresholds)).drift(simulated(rng, 600, thresholds)) for _ in range(50)]
     spread = np.array([one.displacement for one in found]).std(axis=0)
     errors = np.array([one.se for one in found]).mean(axis=0)
-    np.testing.assert_allclose(spread / errors, 1, atol=0.3)  # four standard errors of a spread of 80
+    np.testing.assert_allclose(spread / errors, 1, atol=0.4)  # four standard errors of a spread of 50
     z = np.array([one.z for one in found])
-    assert np.sqrt(np.mean(z**2)) == pytest.approx(1, abs=0.1)
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(1, abs=0.1)  # of 400
 
 
 def test_items_that_drifted_are_named_and_no_others():
@@ -174,12 +174,16 @@ LEVELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", LEVELS)
-def test_clean_loads_raise_no_alarm_beyond_the_level(design):
-    """Any alarm in 80 clean loads: at most 5%, within two and a half standard errors of a share."""
-    rng = np.random.default_rng([10, list(LEVELS).index(design)])
-    alarms = sum(any_drift(rng, **LEVELS[design])[0] for _ in range(80))
-    assert alarms / 80 <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 80)
+def test_clean_loads_raise_no_alarm_beyond_the_level():
+    """Any alarm in 30 clean loads of each design: at most 5%, within three standard errors of a share; within two and a
+    half over all designs."""
+    shares = []
+    for number, design in enumerate(LEVELS.values()):
+        rng = np.random.default_rng([10, number])
+        shares.append(np.mean([any_drift(rng, **design)[0] for _ in range(30)]))
+    error = np.sqrt(LEVEL * (1 - LEVEL) / 30)
+    assert max(shares) <= LEVEL + 3 * error, dict(zip(LEVELS, shares, strict=True))
+    assert np.mean(shares) <= LEVEL + 2.5 * error / np.sqrt(len(shares))
 
 
 @pytest.mark.slow
@@ -188,8 +192,8 @@ def test_half_a_logit_is_found(categories, new_people):
     rng = np.random.default_rng([11, categories])
     found = [
         any_drift(rng, bank_people=2000, new_people=new_people, number=20, categories=categories, by=0.5)
-        for _ in range(60)
+        for _ in range(30)
     ]
     assert np.mean([moved for _, moved in found]) > 0.85
-    assert np.mean([others for others, _ in found]) <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 60)
+    assert np.mean([others for others, _ in found]) <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 30)
     assert LEAST_DRIFT < 0.5

@@ -104,19 +104,19 @@ def test_errors_are_the_delta_method_over_both_calibrations():
 
 @pytest.mark.slow
 def test_errors_are_those_of_repeated_samples():
-    """200 pairs of samples. The scores of a table are off together, so that the ratio of standard deviations has the
-    error of a single one, 5%, and coverage 1.5%: three of each. Where the common items seem to differ by chance, as in
+    """80 pairs of samples. The scores of a table are off together, so that the ratio of standard deviations has the
+    error of a single one, 8%, and coverage 2.4%: three of each. Where the common items seem to differ by chance, as in
     one sample of twenty, that goes into the errors too; here it is left out."""
     truth, estimates, errors = by_roots(A, B), [], []
-    for seed in range(200):
+    for seed in range(80):
         a, b = two_fits([9, seed], people=500)[1]
         found = si.equate(a, b, linked=replace(si.link(a, b, "mean"), excess=0.0))
         estimates.append(found.equated[0][1:-1])
         errors.append(found.se[0][1:-1])
     ratio = np.mean(errors, axis=0) / np.std(estimates, axis=0, ddof=1)
-    assert ratio.mean() == pytest.approx(1, abs=0.15)
+    assert ratio.mean() == pytest.approx(1, abs=0.24)
     inside = np.abs(np.array(estimates) - truth) < 1.96 * np.array(errors)
-    assert inside.mean() == pytest.approx(0.95, abs=0.045)
+    assert inside.mean() == pytest.approx(0.95, abs=0.072)
 
 
 def test_ends_are_by_convention_and_forms_may_be_some_of_the_items():

@@ -185,12 +185,12 @@ def test_new_answers_do_not_lessen_the_error_of_a_link(forms):
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["4 common items", "15 common items", "5 of 15 drifted by 1.2"])
 def test_the_shift_is_as_sure_as_it_says(design, monkeypatch):
-    """benchmarks/linking.py with fewer replicates: of 60 runs 95% +- 2.8% are covered, and a ratio is off by 9%."""
+    """benchmarks/linking.py with fewer replicates: of 30 runs 95% +- 4% are covered, and a ratio is off by 13%."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
-    asked = SimpleNamespace(seeds=range(60), categories=2, keep="bank")
+    asked = SimpleNamespace(seeds=range(30), categories=2, keep="bank")
     found = importlib.import_module("linking").study(design, 400, asked)
-    assert found["covered"] >= 0.87
-    assert 0.72 < found["ratio"] < 1.35
+    assert found["covered"] >= 0.83
+    assert 0.65 < found["ratio"] < 1.5
     assert 0.92 < found["items"] < 0.98
     assert found["false"] < 0.02
     assert not found["found"] < 0.95  # 4 of 5 drifted items; NaN without

@@ -305,26 +305,26 @@ def test_small_groups_and_users_without_one_are_told():
 @pytest.mark.slow
 @pytest.mark.parametrize("mean", [0.0, -0.8])
 def test_size(mean):
-    data = [two_groups((500, 400), 15, seed=seed, mean=mean) for seed in range(200)]
+    data = [two_groups((500, 400), 15, seed=seed, mean=mean) for seed in range(80)]
     found = [dif_of(*each, nonuniform=False) for each in data]
     below = {name: np.array([each.contrasts[name] < 0.05 for each in found]) for name in ("p", "mh_p", "p_holm")}
     assert 0.03 <= below["p"].mean() <= 0.07
     assert 0.02 <= below["mh_p"].mean() <= 0.06  # the continuity correction is cautious
-    assert below["p_holm"].any(axis=1).mean() <= 0.1  # 1,500 samples had 5.9%; 200 of them spread by 1.6%
-    assert 0.02 <= np.mean([each.test.p < 0.05 for each in found]) <= 0.1
+    assert below["p_holm"].any(axis=1).mean() <= 0.14  # 1,500 samples had 5.9%; 80 of them spread by 2.6%
+    assert np.mean([each.test.p < 0.05 for each in found]) <= 0.125  # 5% and three standard errors
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["4 of 20", "4 of 20; booklets; abler by 1"])
 def test_items_that_do_not_differ_are_not_blamed_for_those_that_do(design, monkeypatch):
-    """benchmarks/differential.py with fewer replicates: 25 x 16 clean items, a standard error of 1.1% or so."""
+    """benchmarks/differential.py with fewer replicates: 12 x 16 clean items, a standard error of 1.6% or so."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
-    found = importlib.import_module("differential").study(design, 500, 25)
-    assert found["clean"] < 0.085
-    assert found["all anchors"] > 0.1  # what centering on all items does
+    found = importlib.import_module("differential").study(design, 500, 12)
+    assert found["clean"] < 0.095
+    assert found["all anchors"] > 0.08  # what centering on all items does: 0.11 where people differ, too
     assert found["power"] > 0.85
     assert found["named"] > 0.65
-    assert 0.02 < found["interaction"] < 0.09
+    assert 0.01 < found["interaction"] < 0.1
 
 
 @pytest.mark.slow

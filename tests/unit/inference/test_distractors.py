@@ -140,17 +140,17 @@ def test_a_key_that_nobody_chose_is_found_too():
 
 @pytest.mark.slow
 def test_wrong_keys_are_found_and_right_ones_left_alone():
-    """40 items, 300 people: at most 5% of tests with a false finding, 95% of wrong keys of moderate items found."""
-    false = sum(bool(study_of(*choices(300, 40, seed))._item_findings()) for seed in range(40))
-    assert false <= 2  # none is expected
+    """40 items, 300 people: hardly any test with a false finding, 95% of wrong keys of moderate items found."""
+    false = sum(bool(study_of(*choices(300, 40, seed))._item_findings()) for seed in range(20))
+    assert false <= 1  # none is expected
     hits = 0
-    for seed in range(25):
+    for seed in range(12):
         where = tuple(np.random.default_rng(seed).choice(40, 4, replace=False).tolist())
         found = study_of(*choices(300, 40, 500 + seed, wrong=where))._item_findings()
         named = {item for finding in found for item in finding.items}
         assert named <= {f"q{k + 1}" for k in where}
         hits += len(named)
-    assert hits >= 95 - 3  # of 100; 98 in 500 trials, and 1.6 is the standard error of 100
+    assert hits >= 44  # of 48; 98% in 500 trials, and 1 is the standard error of 48
 
 
 def test_small_groups_and_two_right_answers_alarm_nobody():

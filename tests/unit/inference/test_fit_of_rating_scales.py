@@ -117,17 +117,17 @@ def test_a_partial_credit_model_allows_for_any_distances() -> None:
 
 @pytest.mark.slow
 def test_level_and_standard_error_in_small_samples() -> None:
-    """Of 300 data sets; the sd of the infit over them is that of answers drawn and fitted again."""
+    """Of 120 data sets; the sd of the infit over them is that of answers drawn and fitted again."""
     z, infit, se = [], [], []
-    for replicate in range(300):
+    for replicate in range(120):
         answers = draw([71, replicate], 250, np.linspace(-1, 1, 8), [-1, 0, 1])
         statistics = si.SpectralRatingScale().fit(answers).analyse(answers)._conditional()
         z.append(statistics["infit_z"])
         infit.append(statistics["infit"])
         se.append(statistics["infit_se"])
-    assert 0.035 < np.mean(np.abs(z) > 1.96) < 0.065
-    assert 0.9 < np.std(z) < 1.05
-    np.testing.assert_allclose(np.mean(se, axis=0).mean() / np.std(infit, axis=0).mean(), 1, atol=0.1)
+    assert 0.03 < np.mean(np.abs(z) > 1.96) < 0.07
+    assert 0.9 < np.std(z) < 1.07
+    np.testing.assert_allclose(np.mean(se, axis=0).mean() / np.std(infit, axis=0).mean(), 1, atol=0.12)
 
 
 def test_draws_take_off_the_offsets_in_common() -> None:

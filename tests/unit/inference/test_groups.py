@@ -165,17 +165,17 @@ def test_observed_means_are_those_of_the_persons():
 
 @pytest.mark.slow
 def test_the_errors_of_the_means_are_right():
-    """Standard errors of both means against 100 samples; the ratio of two standard deviations has an error of 7%."""
+    """Standard errors of both means against 60 samples; the ratio of two standard deviations has an error of 9%."""
     beta, found = np.linspace(-1.5, 1.5, 10), []
-    for seed in range(100):
+    for seed in range(60):
         rng = np.random.default_rng([8, seed])
         answers = si.Responses.from_wide(drawn(rng, rng.normal(0.4, 1, (150, 1)) - beta))
         row = group_columns(answers, beta, abilities(answers, beta), ["a"] * 150, "g")
         found.append([row[name][0] for name in ("mean", "se", "latent_mean", "latent_se", "latent_sd")])
     mean, se, latent, latent_se, sd = np.array(found).T
-    assert se.mean() / mean.std() == pytest.approx(1, abs=0.21)
-    assert latent_se.mean() / latent.std() == pytest.approx(1, abs=0.21)
-    assert abs(latent.mean() - 0.4) < 3 * latent.std() / np.sqrt(100) + 0.01
+    assert se.mean() / mean.std() == pytest.approx(1, abs=0.27)
+    assert latent_se.mean() / latent.std() == pytest.approx(1, abs=0.27)
+    assert abs(latent.mean() - 0.4) < 3 * latent.std() / np.sqrt(60) + 0.01
     assert sd.mean() == pytest.approx(1, abs=0.03)
 
 
@@ -378,10 +378,10 @@ def test_few_clusters_are_a_warning_and_one_is_refused():
 
 @pytest.mark.slow
 def test_coverage_with_classes_that_find_items_hard():
-    """40 replicates of 20 items: .95 has a standard error of .01, and three are allowed. Effects that vary make
+    """20 replicates of 20 items: .95 has a standard error of .014, and three are allowed. Effects that vary make
     probabilities over classes flatter than within one, by 1 / sqrt(1 + .346 sd^2) (Zeger, Liang & Albert 1988)."""
     plain, robust = [], []
-    for seed in range(40):
+    for seed in range(20):
         X, room, beta = classrooms(seed=seed)
         responses = si.Responses.from_wide(X)
         fit = si.SpectralRasch().fit(responses)
@@ -389,7 +389,7 @@ def test_coverage_with_classes_that_find_items_hard():
         plain.append(np.mean(error < 1.96 * fit.se_))
         robust.append(np.mean(error < 1.96 * cluster_covariance(fit.calibration_, responses, room).se))
     assert np.mean(plain) < 0.85
-    assert 0.92 < np.mean(robust) < 0.98
+    assert 0.91 < np.mean(robust) < 0.99
 
 
 def test_numbers_such_as_age_are_cut_at_the_median_or_as_asked():

@@ -106,7 +106,7 @@ def test_too_little_to_tell(categories):
 
 @pytest.mark.slow
 def test_level():
-    """200 data sets that hide nothing: 5% rejections have a standard error of 1.5%, and three of these are allowed."""
+    """80 data sets that hide nothing: 5% rejections have a standard error of 2.4%, and three of these are allowed."""
     designs = [
         {"n_persons": 500, "n_items": 20},
         {"n_persons": 600, "n_items": 40, "design": "sampled", "p": 0.3},
@@ -114,13 +114,13 @@ def test_level():
         {"n_persons": 300, "n_items": 12, "categories": 4, "design": "sampled", "p": 0.6},
     ]
     tests = []
-    for options, seed in product(designs, range(50)):
+    for options, seed in product(designs, range(20)):
         draw = si.simulate.partial_credit if "categories" in options else si.simulate.rasch
         answers = draw(**options, seed=seed).responses
         tests.append(hausman(answers, np.zeros(answers.thresholds.n_entries)))
     p = np.array([test.p for test in tests])
-    assert np.mean(p < 0.05) < 0.096
-    assert 0.35 < np.mean(p < 0.5) < 0.65
+    assert np.mean(p < 0.05) < 0.124
+    assert 0.33 < np.mean(p < 0.5) < 0.67
     assert sum(len(test.findings) for test in tests) <= 3
 
 
@@ -135,9 +135,9 @@ def test_level():
     ids=lambda options: options["design"],
 )
 def test_designs_that_look_at_answers(options):
-    """Coverage over 8 replicates of 30 items or more: four standard errors of 1.4% if errors were independent."""
+    """Coverage over 4 replicates of 30 items or more: three standard errors of 2% if errors were independent."""
     inside, plain, found = [], [], 0
-    for seed in range(8):
+    for seed in range(4):
         data = si.simulate.rasch(**options, seed=seed)
         fit = si.MarginalRasch(tol=1e-4).fit(data.responses, design="adaptive")
         error = fit.difficulty_ - data.difficulty
@@ -147,9 +147,9 @@ def test_designs_that_look_at_answers(options):
         wrong = np.abs(study.calibration.difficulty - data.difficulty) / study.calibration.se
         plain.append(np.mean(wrong < 1.96))
         found += len(study.hausman().findings)
-    assert 0.90 < np.mean(inside) < 0.99
+    assert 0.89 < np.mean(inside) < 0.995
     assert np.mean(plain) < 0.7
-    assert found == 8
+    assert found == 4
 
 
 @pytest.mark.slow
