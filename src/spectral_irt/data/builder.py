@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from spectral_irt.data.value_check import ValueCheck
 
 FinalCodes = NDArray[np.int32] | None  # by those of the pieces; None: these are final
-DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
+DEALT = 1 << 21  # rows dealt out to blocks at a time when they come from a file: 50 MB, and parts of a MB on disk
 RUNS = 8  # of blocks whose rows lie together while they wait to be packed
 SHARE = 0.25  # of the room that the budget leaves, for a pile; there are two at times, and half is for the blocks
 MANY_REPEATS = 0.1  # of the answers that are kept: to leave out more may change what the results are about
