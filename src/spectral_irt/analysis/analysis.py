@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,7 +57,9 @@ if TYPE_CHECKING:
 
 
 CLASS_RESPONSES = 5_000_000  # up to here class intervals take some seconds
-TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
+# Up to here the halves are compared in a second or less.
+TEST_ITEMS = 300
+TEST_RESPONSES = 2_000_000
 
 
 class Analysis(AnalysisWithMoves, AnalysisOfRatings):
@@ -118,17 +119,22 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
         if method is None or method != self._estimate(method):
             return self.reliability(self._estimate(method))
-        some = self._comparable()  # of ratings in subsets that nothing links, people of the first
-        everybody = np.ones(self.responses.n_persons, dtype=bool) if some is None else some
+        responses = self.responses
+        persons = np.ones(responses.n_persons, dtype=bool)
+        comparable = self._comparable()
+        if comparable is not None:  # of ratings in subsets that nothing links, people of the first
+            persons = comparable
+            responses = responses.take_persons(comparable)
+        items = self._rated_items() if self.facets else self._item_statistics()
         return reliability(
             self.calibration,
-            self.responses if some is None else self.responses.take_persons(some),
-            self.abilities(method).take(everybody),
-            ml=self.abilities("ml").take(everybody),
+            responses,
+            self.abilities(method).take(persons),
+            ml=self.abilities("ml").take(persons),
             eap=self._marginal(),
-            weights=None if self.weights is None else self.weights[everybody],
-            person_infit=self._person_fit(method).infit[everybody],
-            item_infit=(self._rated_items() if self.facets else self._item_statistics())["infit"],
+            weights=None if self.weights is None else self.weights[persons],
+            person_infit=self._person_fit(method).infit[persons],
+            item_infit=items["infit"],
         )
 
     def _repr_html_(self) -> str:
@@ -183,8 +189,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             Compute the conditional statistics too (default); they cost a few times the others.
         """
         limits = self._critical(critical, sample, seed).items if critical else None
-        given = self._conditional() if conditional else None
-        return item_fit_columns(self.calibration, self._item_statistics(), given, limits)
+        given_score = self._conditional() if conditional else None
+        return item_fit_columns(self.calibration, self._item_statistics(), given_score, limits)
 
     @once
     def _critical(self, draws: int, sample: int | None = None, seed: int = 0) -> CriticalFit:
@@ -211,10 +217,12 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     def _conditional(self) -> Columns:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
         self._tell("fit of the items given the scores")
-        given = None if self._layout.binary else self._given_score()
         calibration = self.calibration
         return conditional_statistics(
-            self.responses, calibration.thresholds, scale_of_item=calibration.scale_of_item, given=given
+            self.responses,
+            calibration.thresholds,
+            scale_of_item=calibration.scale_of_item,
+            given=None if self._layout.binary else self._given_score(),
         )
 
     @once
@@ -231,8 +239,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         items = items_with_curves(self.calibration, columns_of(self.item_fit))
         if not len(items) or not self.responses.n_responses:
             return {}
-        found = self._strata(items, STRATA)
-        return {**found, "item": self.calibration.labels[found["item"]]}
+        strata = self._strata(items, STRATA)
+        return {**strata, "item": self.calibration.labels[strata["item"]]}
 
     @tabled
     def item_analysis(self) -> Columns:
@@ -309,14 +317,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @once
     def _item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""
-        found: tuple[Finding, ...] = ()
+        about_options: tuple[Finding, ...] = ()
         if self._multiple_choice:
             try:
-                found = self._distractors().findings
+                about_options = self._distractors().findings
             except OptionError as error:
-                found = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
-        explained = set().union(*map(attrgetter("items"), found))
-        return found + reversed_findings(self.calibration, self.responses, self._classical(), explained)
+                about_options = (Finding("distractors_left_out", "note", f"The options were not compared: {error}"),)
+        explained = {item for finding in about_options for item in finding.items}
+        reversed_items = reversed_findings(self.calibration, self.responses, self._classical(), explained)
+        return about_options + reversed_items
 
     @of_items
     @tabled
@@ -442,21 +451,25 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @once
     def _checks(self, critical: int, sample: int | None, persons: bool) -> Checks:
         """All checks, within a second or about the time of the fit; with abilities of people where those are known."""
-        calibration, responses = self.calibration, self.responses
+        calibration = self.calibration
+        responses = self.responses
         columns = columns_of(self.item_fit, critical=critical, sample=sample)
         halves = self.quick_model_test()
         shared = self._dimensionality(draws=critical or None)
         self._tell("person misfit")
-        own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
         if critical:
             people = self._critical(critical, sample).misfit
         else:
-            known = (self.abilities("wle"), self._person_fit("wle")) if persons and own else None
+            # People are measured anew where some items rest on a prior: without these.
+            known = None
+            if persons and calibration.measured.all():
+                known = (self.abilities("wle"), self._person_fit("wle"))
             people = person_misfit(responses, self._measured, known=known)
         misfit = bool((columns["misfit"] != "").any())
         findings = [misfit_finding(columns, critical)] if misfit else []
-        for found in (halves, shared, people):
-            findings += () if found is None else found.findings
+        for check in (halves, shared, people):
+            if check is not None:
+                findings += check.findings
         limits = np.where(calibration.measured, detectable(self._conditional()["infit_se"]), np.nan)
         if findings:
             slopes = self._item_statistics()["discrimination"]
@@ -487,12 +500,14 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         from spectral_irt.inference.groups.dif import differential
 
         self._tell("comparing groups")
+        if not isinstance(anchors, str):
+            anchors = list(anchors)
         return differential(
             self.calibration,
             self.responses,
             self._labels(groups),
             reference=reference,
-            anchors=anchors if isinstance(anchors, str) else list(anchors),
+            anchors=anchors,
             min_people=min_people,
             level=level,
             nonuniform=nonuniform,
@@ -555,22 +570,22 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
     def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
-        found = self._comparisons(parts)
-        return {name: each for name, each in found.items() if not isinstance(each, Finding)}
+        comparisons = self._comparisons(parts)
+        return {name: dif for name, dif in comparisons.items() if not isinstance(dif, Finding)}
 
     def _comparisons(self, parts: Parts) -> Mapping[str, Differential | Finding]:
         """The comparison of groups for every grouping of the parts, or a note why there is none: groups that are too
         small leave out DIF, and nothing else."""
-        found: dict[str, Differential | Finding] = {}
+        comparisons: dict[str, Differential | Finding] = {}
         if self.facets:
-            return found
+            return comparisons
         for name, labels in parts.groups.items():
             try:
-                found[name] = self.dif(labels)
+                comparisons[name] = self.dif(labels)
             except DesignError as error:
                 reason = str(error).removeprefix(f"{self.responses.source}: ")
-                found[name] = Finding("dif_left_out", "note", f"DIF by {name!r} was left out: {reason}")
-        return found
+                comparisons[name] = Finding("dif_left_out", "note", f"DIF by {name!r} was left out: {reason}")
+        return comparisons
 
     @of_items
     def local_dependence(
@@ -631,8 +646,10 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         labels; `groups` are those of a marginal calibration with several populations, likewise; see
         `inference.groups.cluster_errors.cluster_covariance`.
         """
-        name = name or (f"clusters by {clusters}" if isinstance(clusters, str) else "clusters")
-        labels, populations = self._labels(clusters), self._labels(groups)
+        if not name:
+            name = f"clusters by {clusters}" if isinstance(clusters, str) else "clusters"
+        labels = self._labels(clusters)
+        populations = self._labels(groups)
         from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
 
         other = copy.copy(self)
@@ -669,32 +686,29 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         for finding in self.calibration.findings:
             of_items = about_super_items(finding, self.moves)
             of_fit.append(pointing_at_move(of_items, merge_for(of_items, self)))
-        found = [*self.ledger_findings, *of_fit, *parts.notes]
+        findings = [*self.ledger_findings, *of_fit, *parts.notes]
         if self._form is not None or (parts.scores and not self.facets):  # beside raters a score stands for nothing
-            found += self._booklets().findings(self.responses)
+            findings += self._booklets().findings(self.responses)
         if parts.scores and not self.facets:
-            found += [*self.forms().findings, *self._code_findings()]
+            findings += [*self.forms().findings, *self._code_findings()]
         if parts.item_analysis:
-            found += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
+            findings += self._item_findings()  # what the checks find may follow from a wrong key or a reversed item
         if parts.fit:
-            found += [pointing_at_move(one, move_for(one)) for one in self.checks(parts).findings]
-            test = self._quick_hausman(parts.populations)
-            found += [] if test is None else test.findings
+            findings += [pointing_at_move(finding, move_for(finding)) for finding in self.checks(parts).findings]
+            hausman = self._quick_hausman(parts.populations)
+            if hausman is not None:
+                findings += hausman.findings
         comparisons = self._comparisons(parts)
-        for column, compared in comparisons.items():
-            if isinstance(compared, Finding):
-                found.append(compared)
-                continue
-            pointing = [pointing_at_move(one, move_for(one, column)) for one in compared.findings]
-            if len(comparisons) > 1:  # groups of several columns may have the same names, such as 0 and 1
-                pointing = [replace(one, sentence=f"{column}: {one.sentence}") for one in pointing]
-            found += pointing
+        for column, comparison in comparisons.items():
+            findings += _findings_of_comparison(column, comparison, alone=len(comparisons) == 1)
         tree = self._tree(parts)
         if tree is not None:
-            found += tree.findings
+            findings += tree.findings
         if parts.covariates is not None:
-            found += self._explained(parts.covariates).findings
-        return (*found, *(self._facet_findings() if self.facets else ()))  # which name raters without quotes
+            findings += self._explained(parts.covariates).findings
+        if self.facets:
+            findings += self._facet_findings()  # which name raters without quotes
+        return tuple(findings)
 
     def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:
         """The text that `spectral-irt fit` prints."""
@@ -714,8 +728,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
         from spectral_irt.report.page import write_report
 
-        words: dict[str, Any] = {"title": title, "author": author, "list_persons": list_persons}
-        return write_report(self, Path(path), parts or self.parts(writing=True), **words)
+        parts = parts or self.parts(writing=True)
+        return write_report(self, Path(path), parts, title=title, author=author, list_persons=list_persons)
 
     def pupil_pages(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write a class list and a page for each person to one HTML file, to print: points, percent, measure with its
@@ -723,3 +737,14 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         from spectral_irt.report.pupils import write_pupil_pages
 
         return write_pupil_pages(self, Path(path), title)
+
+
+def _findings_of_comparison(column: str, comparison: Differential | Finding, *, alone: bool) -> Iterable[Finding]:
+    """What a comparison of groups found, or why it was left out; the column is named where there are several, whose
+    groups may have the same names, such as 0 and 1."""
+    if isinstance(comparison, Finding):
+        return (comparison,)
+    findings = [pointing_at_move(finding, move_for(finding, column)) for finding in comparison.findings]
+    if alone:
+        return findings
+    return [replace(finding, sentence=f"{column}: {finding.sentence}") for finding in findings]

@@ -34,8 +34,10 @@ def content(value: Any) -> Hashable:
         return ("array", value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest())
     kind: tuple[str, ...] = (type(value).__name__,)
     if isinstance(value, list | range | np.ndarray):
-        value = tuple(value.tolist() if isinstance(value, np.ndarray) else value)
-        kind = ("list", *sorted({type(one).__name__ for one in value}))
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        value = tuple(value)
+        kind = ("list", *sorted({type(entry).__name__ for entry in value}))
     try:
         hash(value)
     except TypeError:
@@ -49,17 +51,17 @@ def once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
     signature = inspect.signature(method)
 
     @wraps(method)
-    def found(study: Any, *args: P.args, **given: P.kwargs) -> T:
-        asked = signature.bind(study, *args, **given)
-        asked.apply_defaults()
-        key = content((method.__name__, study.ability, study.population, *list(asked.arguments.values())[1:]))
+    def answer(study: Any, *args: P.args, **options: P.kwargs) -> T:
+        question = signature.bind(study, *args, **options)
+        question.apply_defaults()
+        key = content((method.__name__, study.ability, study.population, *list(question.arguments.values())[1:]))
         with study._lock:
             if key not in study._known:
-                study._known[key] = method(study, *args, **given)
+                study._known[key] = method(study, *args, **options)
             result: T = study._known[key]
             return result
 
-    return found
+    return answer
 
 
 def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Table]:
@@ -74,8 +76,8 @@ def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatena
     return table
 
 
-def columns_of(table: Callable[P, Any], *args: P.args, **given: P.kwargs) -> Columns:
+def columns_of(table: Callable[P, Any], *args: P.args, **options: P.kwargs) -> Columns:
     """The columns of a table that a method of an analysis gives."""
     bound: Any = table
-    found: Columns = bound.__func__.columns(bound.__self__, *args, **given)
-    return found
+    columns: Columns = bound.__func__.columns(bound.__self__, *args, **options)
+    return columns

@@ -81,7 +81,7 @@ contrasts='rater_judge_contrasts', groups={'sex': 'rater_judge_sex'})
             interactions=free_name(name, "interactions"),
             categories=free_name(name, "categories"),
             contrasts=free_name(name, "contrasts"),
-            groups={one: free_name(name, _in_file_name(one)) for one in columns},
+            groups={column: free_name(name, _in_file_name(column)) for column in columns},
         )
         for facet, name in levels.items()
     }
@@ -124,8 +124,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
         if name is None and len(self.facets) == 1:
             return self.facets[0]
         if name is None or name not in self.facets:
-            said = ", ".join(map(repr, self.facets)) or "none: name their columns when reading, `facets=['rater']`"
-            raise OptionError(f"{name!r} is no facet of these answers; there are {said}.")
+            facets = ", ".join(map(repr, self.facets)) or "none: name their columns when reading, `facets=['rater']`"
+            raise OptionError(f"{name!r} is no facet of these answers; there are {facets}.")
         return name
 
     @tabled
@@ -145,7 +145,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         if name != self._facet(name):
             return columns_of(self.facet, self._facet(name))
         self._tell(f"fit of every {name}")
-        found = facet_table(
+        levels = facet_table(
             self.calibration,
             self.responses,
             self.abilities("wle").ability,
@@ -153,8 +153,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
             given=self._given_total(),
             impressions=self._halo(name),
         )
-        met = self._agreement(name)
-        return found | {"agreement": met["agreement"], "agreement_expected": met["expected"]}
+        meetings = self._agreement(name)
+        return levels | {"agreement": meetings["agreement"], "agreement_expected": meetings["expected"]}
 
     @once
     def _agreement(self, name: str) -> Columns:
@@ -214,7 +214,9 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return unexpected_ratings(self.calibration.facets, self.responses, self.calibration.thresholds, ability, limit)
 
     def _unexpected(self) -> Columns:
-        return columns_of(self.unexpected_ratings) if self.facets else super()._unexpected()
+        if not self.facets:
+            return super()._unexpected()
+        return columns_of(self.unexpected_ratings)
 
     @once
     def _rated_items(self) -> Columns:
@@ -234,43 +236,48 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once
     def _facet_findings(self) -> list[Finding]:
         """What is odd about every facet."""
-        said: list[Finding] = []
+        findings: list[Finding] = []
         for name in self.facets:
-            tables = columns_of(self.facet, name), columns_of(self.interactions, name)
-            said += facet_findings(self.responses, name, *tables, self._halo(name))
-        return said
+            levels = columns_of(self.facet, name)
+            interactions = columns_of(self.interactions, name)
+            findings += facet_findings(self.responses, name, levels, interactions, self._halo(name))
+        return findings
 
     @once
     def _facet_record(self) -> dict[str, Any]:
         """Of fit.json: how well the levels of each facet are told apart, and how far they agree."""
-        found = {}
-        for name in self.facets:
-            table, met = columns_of(self.facet, name), self._agreement(name)
-            largest = table["subset"] == 1  # severities of others are not on the same scale
-            severity = table["severity"][largest]
-            pairs, apart = met["pairs"].sum(), separation(severity, table["se"][largest])
-            reliable = 0.0 if apart.unseen else apart.reliability
-            kinds = {"reliability": reliable, "separation": apart.separation, "strata": apart.strata}
-            impressions = self._halo(name)
-            same = all_same(severity, table["se"][largest])
-            found[name] = {
-                "levels": len(table["n"]),
-                "subsets": int(table["subset"].max()),
-                "levels_compared": int(largest.sum()),
-                "sd": float(np.std(severity, ddof=1)) if len(severity) > 1 else None,
-                **{key: value if np.isfinite(value) else None for key, value in kinds.items()},
-                "chi2": None if same is None else same.chi2,
-                "df": None if same is None else same.df,
-                "p": None if same is None else same.p,
-                "pairs": int(pairs) // 2,
-                "halo": None if impressions is None else impressions.ratio,
-                "halo_z": None if impressions is None else impressions.z,
-                "halo_sd": None if impressions is None else impressions.variance**0.5,
-            }
-            if pairs:
-                shares = {key: met["pairs"] @ np.nan_to_num(met[key]) / pairs for key in ("agreement", "expected")}
-                found[name] |= {key: float(share) for key, share in shares.items()}
-        return found
+        return {name: self._record_of_facet(name) for name in self.facets}
+
+    def _record_of_facet(self, name: str) -> dict[str, Any]:
+        table = columns_of(self.facet, name)
+        comparable = table["subset"] == 1  # severities of others are not on the same scale
+        severity = table["severity"][comparable]
+        se = table["se"][comparable]
+        record: dict[str, Any] = {
+            "levels": len(table["n"]),
+            "subsets": int(table["subset"].max()),
+            "levels_compared": int(comparable.sum()),
+            "sd": float(np.std(severity, ddof=1)) if len(severity) > 1 else None,
+        }
+        spread = separation(severity, se)
+        reliability = 0.0 if spread.unseen else spread.reliability
+        numbers = {"reliability": reliability, "separation": spread.separation, "strata": spread.strata}
+        record |= {key: value if np.isfinite(value) else None for key, value in numbers.items()}
+        record |= dict.fromkeys(("chi2", "df", "p"))
+        equal_severities = all_same(severity, se)
+        if equal_severities is not None:
+            record |= {"chi2": equal_severities.chi2, "df": equal_severities.df, "p": equal_severities.p}
+        meetings = self._agreement(name)
+        n_pairs = meetings["pairs"].sum()
+        record["pairs"] = int(n_pairs) // 2
+        record |= dict.fromkeys(("halo", "halo_z", "halo_sd"))
+        halo = self._halo(name)
+        if halo is not None:
+            record |= {"halo": halo.ratio, "halo_z": halo.z, "halo_sd": halo.variance**0.5}
+        if n_pairs:
+            for key in ("agreement", "expected"):
+                record[key] = float(meetings["pairs"] @ np.nan_to_num(meetings[key]) / n_pairs)
+        return record
 
     def _facet_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
         """The tables of all facets by the names of their files; `every` one, or those of a default run."""

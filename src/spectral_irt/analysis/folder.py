@@ -71,7 +71,8 @@ COUNTED_AS_WRONG = ("blanks_count_as_wrong", "options_like_codes", "spelled_unli
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
 
-NO_FIT, ANYWAY = "The fit of the items was left out", "Say `fit=True` to have it all the same."
+NO_FIT = "The fit of the items was left out"
+ANYWAY = "Say `fit=True` to have it all the same."
 TOO_LONG = Finding("fit_left_out", "note", f"{NO_FIT}: with so many answers per person it takes long.", ANYWAY)
 CHOSEN_BY_ANSWERS = "it goes by scores, and these answers chose the items"
 CHOSEN = Finding("fit_left_out", "note", f"{NO_FIT}: {CHOSEN_BY_ANSWERS}.", ANYWAY)
@@ -157,17 +158,18 @@ def wanted_parts(
             )
         return Parts(persons=True, fit=False, item_analysis=False, **({"scores": writing} | rest))
     by_default = (writing or responses.n_responses <= QUICK) and responses.pair_work < np.inf
-    notes: tuple[Finding, ...] = ()
+    why_without_fit: tuple[Finding, ...] = ()
+    if fit is None and by_default:
+        if study.calibration.adaptive:
+            why_without_fit = (CHOSEN,)
+        elif responses.pair_work > LONG:
+            why_without_fit = (TOO_LONG,)
     if fit is None:
-        fit = by_default
-        if fit and study.calibration.adaptive:
-            fit, notes = False, (CHOSEN,)
-        elif fit and responses.pair_work > LONG:
-            fit, notes = False, (TOO_LONG,)
-    persons = by_default if persons is None else persons
-    return Parts(
-        persons=persons, fit=fit, item_analysis=by_default, notes=notes, **{"scores": persons and writing, **rest}
-    )
+        fit = by_default and not why_without_fit
+    if persons is None:
+        persons = by_default
+    asked = {"scores": persons and writing, **rest}
+    return Parts(persons=persons, fit=fit, item_analysis=by_default, notes=why_without_fit, **asked)
 
 
 def check_draws(draws: int | None) -> None:
@@ -180,17 +182,19 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     """The tables by the names of their files, in the order of `TABLES`: every one, or those that `write` writes by
     default."""
     parts = parts or study.parts(writing=True)
-    calibration, scale = study.calibration, study.calibration.scale
+    calibration = study.calibration
+    scale = calibration.scale
     items = calibration.item_columns()
     if study.facets:  # what is about answers to items is not about ratings
         items = dict(study._rated_items())
         parts = replace(parts, fit=False, item_analysis=False, top=None, covariates=None)
-    fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample) if parts.fit else {}
-    for name in OF_FIT if parts.fit else ():
-        items[name] = fit[name]
+    fit: Columns = {}
+    if parts.fit:
+        fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample)
+        items |= {name: fit[name] for name in OF_FIT}
     if parts.item_analysis:
         items["item_rest"] = study._classical().item_rest
-    if parts.fit:
+    if parts.fit:  # the verdict after all that it may rest on
         items["misfit"] = fit["misfit"]
     if study.responses.item_texts:
         labels_and_texts = {"item": items["item"], "text": study.responses.texts_of(items["item"])}
@@ -224,7 +228,7 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     grouped = study._grouped(parts)
     if grouped:
         tables["dif"] = _contrasts(grouped, scale)
-        by_threshold = {name: one for name, one in grouped.items() if one.by_threshold}
+        by_threshold = {name: dif for name, dif in grouped.items() if dif.by_threshold}
         if by_threshold:
             tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
     tree = study._tree(parts)
@@ -250,10 +254,10 @@ def inserted(columns: Columns, more: Columns, *, after: str) -> Columns:
 
 def _contrasts(grouped: Mapping[str, Differential], scale: Scale, which: str = "contrasts") -> Columns:
     """The rows of every grouping, with the column that it goes by, and the scale of report."""
-    tables = [
-        {"grouping": np.full(len(getattr(one, which)["item"]), name, dtype=object), **getattr(one, which)}
-        for name, one in grouped.items()
-    ]
+    tables = []
+    for name, dif in grouped.items():
+        contrasts = getattr(dif, which)
+        tables.append({"grouping": np.full(len(contrasts["item"]), name, dtype=object), **contrasts})
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     if not scale.is_logits:
         place = "threshold" if which == "by_threshold" else "difficulty"
@@ -266,22 +270,21 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
     """What was computed, how, and what came of it, to know what a calibration is and to do it again: the content of
     `fit.json`."""
     parts = parts or study.parts(writing=True)
-    responses, calibration = study.responses, study.calibration
-    made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
-    estimator = estimator_name(made.estimator)
+    responses = study.responses
+    calibration = study.calibration
+    provenance = calibration.provenance
+    prior = calibration.prior
+    scale = calibration.scale
     digest: str | None = None
     with suppress(AnswersStayError):
         digest = responses.digest()
-    compared = []
-    for column, dif in study._grouped(parts).items():
-        compared.append({"column": column, **dif.to_dict()})
     tree = study._tree(parts)
     return {
         **record_head(),
         "outputs": [],
         "model": calibration.model,
-        "estimator": estimator,
-        "settings": dict(made.settings),
+        "estimator": estimator_name(provenance.estimator),
+        "settings": dict(provenance.settings),
         "trait": study.trait,
         "design": ADAPTIVE if calibration.adaptive else FIXED,
         "input": {"source": responses.source},
@@ -295,19 +298,20 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "moves": [move.to_dict() for move in study.moves],
         "first_digest": study.first_digest or None,
         "hold_out": None if study.held_out is None else study.held_out._asdict(),
-        "iterations": made.iterations,
-        "residual": made.residual,
-        "contraction": made.contraction,
-        "solver": made.solver,
-        "loglik": made.loglik,
+        "iterations": provenance.iterations,
+        "residual": provenance.residual,
+        "contraction": provenance.contraction,
+        "solver": provenance.solver,
+        "loglik": provenance.loglik,
         "regularization": None if prior is None else asdict(prior),
         "bias_factors": {} if calibration.facets is None else dict(calibration.facets.factor),
-        "se_method": made.se_method,
+        "se_method": provenance.se_method,
         "scale": None if scale.is_logits else {**asdict(scale), **study._asked_scale},
-        **_found(study, parts),
+        **_records_of_people(study, parts),
+        **_records_of_fit(study, parts),
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
-        "dif": compared if len(compared) > 1 else compared[0] if compared else None,
+        "dif": _comparison_records(study, parts),
         "dif_tree": None if tree is None else tree.to_dict(),
         "facets": study._facet_record() if study.facets else None,
         "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
@@ -327,49 +331,76 @@ def anchors_record(calibration: Calibration) -> dict[str, Any] | None:
     return {"items": rows_of({name: columns[name][chosen] for name in names}), "free": free}
 
 
-def _found(study: Analysis, parts: Parts) -> dict[str, Any]:
-    """Of the record: what was found about people, and how well the model fits; None of what was not asked for."""
-    found: dict[str, Any] = {"conditional_against_marginal": None} | dict.fromkeys(
-        ("persons", "reliability", "forms", "cuts", "item_fit", "item_trait", "smith_test", "model_test")
-    )
+def _records_of_people(study: Analysis, parts: Parts) -> dict[str, Any]:
+    """What came out about people, None of what was not asked for."""
+    records: dict[str, Any] = dict.fromkeys(("persons", "reliability", "forms", "cuts"))
     if parts.persons:
-        drawn = study.ability == "pv"
-        columns = columns_of(study.persons, "eap" if drawn else None)
-        found["persons"] = persons_record(columns, study.ability, study.weights, study._comparable())
-        if drawn:
-            given = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
-            found["persons"]["plausible_values"] = given
-        found["reliability"] = asdict(study.reliability())
+        draws_values = study.ability == "pv"
+        columns = columns_of(study.persons, "eap" if draws_values else None)
+        records["persons"] = persons_record(columns, study.ability, study.weights, study._comparable())
+        if draws_values:
+            about = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
+            records["persons"]["plausible_values"] = about
+        records["reliability"] = asdict(study.reliability())
     if parts.scores:
         forms = study.forms()
-        number = {"forms": len(forms.items), "people_on_forms": forms.n_on_forms, "sets_of_items": forms.n_sets}
-        found["forms"] = number
+        records["forms"] = {
+            "forms": len(forms.items),
+            "people_on_forms": forms.n_on_forms,
+            "sets_of_items": forms.n_sets,
+        }
     if parts.cuts:
-        found["cuts"] = rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw))
+        records["cuts"] = rows_of(columns_of(study.cuts, parts.cuts, raw=parts.cut_raw))
+    return records
+
+
+def _records_of_fit(study: Analysis, parts: Parts) -> dict[str, Any]:
+    """How well the model fits, None of what was not asked for."""
+    names = ("item_fit", "item_trait", "smith_test", "model_test", "conditional_against_marginal")
+    records: dict[str, Any] = dict.fromkeys(names)
     if not parts.fit:
-        return found
+        return records
     fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample)
     judged = np.isfinite(fit["infit_conditional"])
-    found["item_fit"] = {"draws": parts.critical, "judged": int(judged.sum())}
-    for word in ("underfit", "overfit"):
-        found["item_fit"][word] = int(np.sum(fit["misfit"] == word))
+    records["item_fit"] = {
+        "draws": parts.critical,
+        "judged": int(judged.sum()),
+        "underfit": int(np.sum(fit["misfit"] == "underfit")),
+        "overfit": int(np.sum(fit["misfit"] == "overfit")),
+    }
     for name in ("infit_conditional", "outfit_conditional"):
-        found["item_fit"][f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
+        records["item_fit"][f"{name}_mean"] = float(fit[name][judged].mean()) if judged.any() else None
     of_classes = study._class_intervals(parts)
     if of_classes is not None:
         sizes = [int(n) for n in of_classes.sizes]
-        found["item_trait"] = {"chi2": of_classes.chi2, "df": of_classes.df, "p": of_classes.p, "intervals": sizes}
+        test = {"chi2": of_classes.chi2, "df": of_classes.df, "p": of_classes.p}
+        records["item_trait"] = {**test, "intervals": sizes}
     smith = study._smith(parts)
-    found["smith_test"] = None if smith is None else smith.to_dict()
-    test, against = study.quick_model_test(), study._quick_hausman(parts.populations)
-    if test is not None:
-        groups = {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])}
-        found["model_test"] = {**test.to_dict(), "groups": groups, "items_compared": len(test.z)}
-    if against is not None:
-        size = {"size": against.size, "in_errors": against.in_errors, "stretch": against.stretch}
-        number = {"people_compared": against.n_people, "items_compared": against.n_items}
-        found["conditional_against_marginal"] = {**against.to_dict(), **size, **number}
-    return found
+    if smith is not None:
+        records["smith_test"] = smith.to_dict()
+    halves = study.quick_model_test()
+    if halves is not None:
+        groups = {"less able half": int(halves.sizes[0]), "more able half": int(halves.sizes[1])}
+        records["model_test"] = {**halves.to_dict(), "groups": groups, "items_compared": len(halves.z)}
+    hausman = study._quick_hausman(parts.populations)
+    if hausman is not None:
+        records["conditional_against_marginal"] = {
+            **hausman.to_dict(),
+            "size": hausman.size,
+            "in_errors": hausman.in_errors,
+            "stretch": hausman.stretch,
+            "people_compared": hausman.n_people,
+            "items_compared": hausman.n_items,
+        }
+    return records
+
+
+def _comparison_records(study: Analysis, parts: Parts) -> Any:
+    """The comparisons of groups: one as it is, several as a list, None without any."""
+    records = [{"column": column, **dif.to_dict()} for column, dif in study._grouped(parts).items()]
+    if not records:
+        return None
+    return records if len(records) > 1 else records[0]
 
 
 def record_head() -> dict[str, Any]:
@@ -406,15 +437,15 @@ def counts_of(responses: Responses) -> dict[str, int | None]:
         counts |= {"items": len(responses.facets.items), "combinations": responses.n_items}
     counts["thresholds"] = responses.thresholds.n_entries
     counts["right"] = int(responses.item_scores.sum()) if responses.thresholds.binary else None
-    left = dict.fromkeys(("repeats_left_out", "columns_left_out", "counted_as_wrong"), 0)
+    by_reading = dict.fromkeys(("repeats_left_out", "columns_left_out", "counted_as_wrong"), 0)
     for note in responses.notes:
         if note.code in COLUMNS_LEFT_OUT:
-            left["columns_left_out"] += len(note.items)
+            by_reading["columns_left_out"] += len(note.items)
         elif note.code in COUNTED_AS_WRONG:
-            left["counted_as_wrong"] += note.number
+            by_reading["counted_as_wrong"] += note.number
         elif note.code == "repeats_left_out":
-            left[note.code] += note.number
-    return {**counts, **left}
+            by_reading["repeats_left_out"] += note.number
+    return {**counts, **by_reading}
 
 
 def persons_record(
@@ -422,23 +453,28 @@ def persons_record(
 ) -> dict[str, Any]:
     """How many people there are of which kind, and where they are: mean and sd of those who can be `comparable`, by
     default of all."""
-    n, score, measured = persons["n"], persons["score"], persons["ability"]
-    known = np.isfinite(measured)
-    some = known if comparable is None else known & comparable
+    has_ability = np.isfinite(persons["ability"])
+    compared = has_ability if comparable is None else has_ability & comparable
     mean = sd = None
-    if some.any():
-        mean, sd = mean_and_sd(measured[some], None if weights is None else weights[some])
+    if compared.any():
+        weights_of_compared = None if weights is None else weights[compared]
+        mean, sd = mean_and_sd(persons["ability"][compared], weights_of_compared)
+    if compared.sum() < 2:
+        sd = None
+    answered = persons["n"] > 0
+    all_right = answered & persons["extreme"] & (persons["score"] > 0)
+    all_wrong = answered & (persons["score"] == 0)
     return {
         "ability": ability,
-        "with_ability": int(known.sum()),
-        "without_answers": int(np.sum(n == 0)),
-        "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
-        "all_wrong": int(np.sum((n > 0) & (score == 0))),
-        "floor": float(np.mean(score[n > 0] == 0)) if (n > 0).any() else None,
-        "ceiling": float(np.mean((persons["extreme"] & (score > 0))[n > 0])) if (n > 0).any() else None,
+        "with_ability": int(has_ability.sum()),
+        "without_answers": int(np.sum(~answered)),
+        "all_right": int(all_right.sum()),
+        "all_wrong": int(all_wrong.sum()),
+        "floor": float(np.mean(all_wrong[answered])) if answered.any() else None,
+        "ceiling": float(np.mean(all_right[answered])) if answered.any() else None,
         "mean": mean,
-        "sd": sd if some.sum() > 1 else None,
-        "compared": int(some.sum()),
+        "sd": sd,
+        "compared": int(compared.sum()),
     }
 
 
@@ -465,24 +501,27 @@ def write_results(
     Items, people, scores, what `parts` asks for (groups, cuts, ranks) and `fit.json`; with `every`, and always in a
     workbook, also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...).
     """
-    folder, parts = Path(folder), parts or study.parts(writing=True)
+    folder = Path(folder)
+    parts = parts or study.parts(writing=True)
     if parquet and is_workbook(folder):
         raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
-    tables, record = study.tables(parts, every=every or is_workbook(folder)), study.record(parts)
+    tables = study.tables(parts, every=every or is_workbook(folder))
+    record = study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
     if study.moves and not is_workbook(folder):
         targets.insert(-1, folder / MOVES_FILE)
-    done: list[Path] = []
+    paths: list[Path] = []
     with all_or_nothing(targets, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
-            said = {**record, "outputs": [path.name for path in (*done, target)]}
             with naming(target):
                 if target.name == MOVES_FILE:
                     write_ledger(study, draft)
                 else:
-                    write_result(draft, target, tables, said)
-            done += [target] if draft.exists() else []
-    return done
+                    outputs = [path.name for path in (*paths, target)]
+                    write_result(draft, target, tables, {**record, "outputs": outputs})
+            if draft.exists():
+                paths.append(target)
+    return paths
 
 
 def write_ledger(study: Analysis, draft: Path) -> None:
@@ -502,7 +541,8 @@ def write_result(
     elif target.stem not in tables:
         draft.unlink()
     else:
-        (write_csv if target.suffix == ".csv" else write_parquet)(draft, tables[target.stem])
+        write = write_csv if target.suffix == ".csv" else write_parquet
+        write(draft, tables[target.stem])
     return {}
 
 
@@ -516,14 +556,14 @@ def result_paths(
         return [place], []
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours, targets, stale, foreign = written_with(place / record), [], [], []
-    for table in tables:
-        targets += [place / f"{table}.csv", *([place / f"{table}.parquet"] if parquet else ())]
+    endings = (".csv", ".parquet") if parquet else (".csv",)
+    targets = [place / f"{table}{ending}" for table in tables for ending in endings]
     targets.append(place / record)
-    for name in (*RESULTS[:-1], *sorted(ours - {*RESULTS, record}), record):
-        if (place / name).exists():
-            foreign += [] if name in ours else [name]
-            stale += [] if place / name in targets else [place / name]
+    ours = files_of_run(place / record)
+    names = [*RESULTS[:-1], *sorted(ours - {*RESULTS, record}), record]
+    there = [name for name in names if (place / name).exists()]
+    stale = [place / name for name in there if place / name not in targets]
+    foreign = [name for name in there if name not in ours]
     if foreign:
         raise OutputError(
             f"{str(place)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
@@ -532,13 +572,15 @@ def result_paths(
     return targets, stale
 
 
-def written_with(record: Path) -> set[str]:
+def files_of_run(record: Path) -> set[str]:
     """Names of the files that a run wrote with this record; none if it is not one of ours."""
     try:
-        found = json.loads(record.read_text(encoding="utf-8"))
+        content = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return set()
-    if not isinstance(found, dict) or found.get("program") != PROGRAM:
+    if not isinstance(content, dict) or content.get("program") != PROGRAM:
         return set()
-    names = found.get("outputs")
-    return {record.name, *map(str, names)} if isinstance(names, list) else {record.name}
+    outputs = content.get("outputs")
+    if not isinstance(outputs, list):
+        outputs = []
+    return {record.name, *map(str, outputs)}

@@ -95,7 +95,7 @@ OF_PERSONS = frozenset(
 )
 
 
-def _silent(text: str) -> None:
+def no_progress(text: str) -> None:
     """Nobody listens to the progress of the work."""
 
 
@@ -138,7 +138,7 @@ class AnalysisOfPeople:
         self._form = form
         # What these people have on the scale of report, where that was asked, or by what else the scale goes.
         self._asked_scale: dict[str, float | str] = {}
-        self._tell: Tell = progress or _silent
+        self._tell: Tell = progress or no_progress
         self._clustered: ClusterErrors | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
         self._lock = threading.RLock()
@@ -165,7 +165,7 @@ class AnalysisOfPeople:
         vars(self).update(state)
         self._known = {}
         self._lock = threading.RLock()
-        self._tell = _silent
+        self._tell = no_progress
 
     def __copy__(self) -> Self:
         """A shallow copy has the same results, lock and listener; see `rescale`."""
@@ -317,8 +317,9 @@ class AnalysisOfPeople:
         people: Mapping[str, NDArray[Any]] = self.responses.people or {}
         columns: Columns = {}
         for name, values in people.items():
-            is_result = name in OF_PERSONS or PLAUSIBLE.fullmatch(name)
-            columns[f"given_{name}" if is_result else name] = values
+            if name in OF_PERSONS or PLAUSIBLE.fullmatch(name):
+                name = f"given_{name}"
+            columns[name] = values
         return columns
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
@@ -417,9 +418,15 @@ class AnalysisOfPeople:
         place = None
         if people is not None:
             place = people_at(self.responses, people)
-        how: dict[str, Any] = {"people": place, "per_person": per_person, "limit": limit}
-        fit = self._person_fit(self._estimate(None))
-        return unexpected_columns(self.responses, self.calibration.thresholds, self.abilities(), fit, **how)
+        return unexpected_columns(
+            self.responses,
+            self.calibration.thresholds,
+            self.abilities(),
+            self._person_fit(self._estimate(None)),
+            people=place,
+            per_person=per_person,
+            limit=limit,
+        )
 
     def _unexpected(self) -> Columns:
         """What goes to a file of unexpected answers."""

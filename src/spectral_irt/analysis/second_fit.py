@@ -72,8 +72,9 @@ class AnalysisWithMoves:
     def drop_persons(self, persons: str | Sequence[Any], *, because: str = "") -> Self:
         """The analysis without some persons, fitted again: labels, or "misfit" for all with an infit or outfit,
         standardized, above 2. The ledger counts them."""
-        given = persons if isinstance(persons, str) else list(persons)
-        return self.with_moves([Move("drop_persons", {"persons": given}, because)])
+        if not isinstance(persons, str):
+            persons = list(persons)
+        return self.with_moves([Move("drop_persons", {"persons": persons}, because)])
 
     def split(self, item: Any, by: str, *, cuts: Sequence[float] = (), because: str = "") -> Self:
         """The analysis with one item for each group of persons in the place of this one, fitted again.
@@ -89,13 +90,17 @@ class AnalysisWithMoves:
         cuts : numbers, optional
             Where to cut a column of numbers such as age.
         """
-        arguments = {"item": item, "by": by, **({"cuts": list(cuts)} if len(cuts) else {})}
+        arguments = {"item": item, "by": by}
+        if len(cuts):
+            arguments["cuts"] = list(cuts)
         return self.with_moves([Move("split", arguments, because)])
 
     def join(self, *items: Any, name: str | None = None, because: str = "") -> Self:
         """The analysis with these items as one super-item, whose category is the sum of theirs, fitted again under the
         partial credit model. Who lacks a response to one of them has none to the super-item."""
-        arguments = {"items": list(items), **({} if name is None else {"name": name})}
+        arguments: dict[str, Any] = {"items": list(items)}
+        if name is not None:
+            arguments["name"] = name
         return self.with_moves([Move("join", arguments, because)])
 
     def collapse(self, item: Any, categories: Sequence[int], *, because: str = "") -> Self:
@@ -286,7 +291,8 @@ def _misfitting_persons(study: Analysis) -> Sequence[Finding]:
 
 def refitted(study: Analysis, changes: Changes) -> Analysis:
     """The analysis of the changed responses, fitted and reported as the one before was."""
-    responses, place = changes.responses, changes.positions
+    responses = changes.responses
+    place = changes.positions  # of the persons in the responses before
     estimator, design = _same_again(study, changes)
     weights = study.sampling.weights
     if weights is not None:
@@ -302,7 +308,9 @@ def refitted(study: Analysis, changes: Changes) -> Analysis:
     )
     cluster = study.sampling.cluster
     if cluster is not None:
-        other = other.clustered((cluster if place is None else cluster[place]).tolist(), name=study.sampling.name)
+        if place is not None:
+            cluster = cluster[place]
+        other = other.clustered(cluster.tolist(), name=study.sampling.name)
     scale = study.calibration.scale
     if "people_mean" in study._asked_scale:
         other = other.rescale(float(study._asked_scale["people_mean"]), float(study._asked_scale["people_sd"]))
@@ -350,7 +358,8 @@ def _same_again(study: Analysis, changes: Changes) -> tuple[RaschEstimator, dict
         raise OptionError("a fit with a design of its own cannot be repeated after a move; fit the changed responses.")
     if calibration.adaptive:
         design["design"] = ADAPTIVE
-    maker, parameters = type(fitted).__name__, fitted.get_params()
+    maker = type(fitted).__name__
+    parameters = fitted.get_params()
     responses = changes.responses
     if calibration.anchored.any():
         anchors = _anchors_left(fitted.given_anchors_, changes)  # type: ignore[attr-defined]

@@ -67,11 +67,19 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
         say(out, Text(study._words.fill(PEOPLE), style="dim"))
         word = one(study.responses.words[0])
-        given: dict[str, Any] = {"name": word, "whole": out.whole, "words": study._words}
-        points = not study.responses.thresholds.binary
-        say(out, person_table(columns_of(study.person_ranking), out.width, points=points, **given))
+        table = person_table(
+            columns_of(study.person_ranking),
+            out.width,
+            points=not study.responses.thresholds.binary,
+            name=word,
+            whole=out.whole,
+            words=study._words,
+        )
+        say(out, table)
         say(out)
     _show_items(out, study, parts)
+    for facet in study.facets:
+        _show_facet(out, study, facet)
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
@@ -80,53 +88,79 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
         for table in people_tables(study, parts, out.width):
             say(out, table)
             say(out)
-    say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
-    shown = []
-    for finding in study.findings(parts):
-        shown += [] if finding.code in SAID else [finding]
-    if shown:
+    say(out, Text(printable(f"{how(study.calibration, method)} {times}".rstrip())))
+    findings = [finding for finding in study.findings(parts) if finding.code not in SAID]
+    if findings:
         say(out)
-        show_findings(out, shown)
+        show_findings(out, findings)
 
 
 def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
-    """The items, and the levels of every facet from the most severe down."""
-    made, rated = study.calibration.own_items, study.calibration.facets is not None
-    columns = study._rated_items() if rated else made.item_columns()
-    if not rated and "mean_score" in columns:  # as the questionnaire counts
-        columns = columns | {"mean_score": made.mean_in_codes(columns["mean_score"])}
-    if rated:  # beside the averages of raters, which are in the codes of the data as well
+    """The items, with how they fit where that is known."""
+    items = study.calibration.own_items
+    fit: Columns | None = None
+    if study.calibration.facets is not None:
+        noun = "item"
+        columns = study._rated_items()
+        # Beside the averages of raters, which are in the codes of the data as well.
         columns = columns | {"mean_score": columns["observed_average"]}
-    fit = given_totals(columns) if rated else study.checks(parts).columns if parts.fit else None
-    how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
-    if not made.layout.binary:
-        how["thresholds"] = [each.tolist() for each in np.split(made.thresholds, made.layout.first[1:])]
-    say(out, Text(DIRECTION if fit is None else f"{DIRECTION}; {FIT}", style="dim"))
-    if made.moved_by_prior.any():
-        how["moved_by_prior"] = [each.tolist() for each in np.split(made.moved_by_prior, made.layout.first[1:])]
+        fit = given_totals(columns)
+    else:
+        noun = one(study.responses.words[1])
+        columns = items.item_columns()
+        if "mean_score" in columns:  # as the questionnaire counts
+            columns = columns | {"mean_score": items.mean_in_codes(columns["mean_score"])}
+        if parts.fit:
+            fit = study.checks(parts).columns
+    direction = DIRECTION
+    if fit is not None:
+        direction += f"; {FIT}"
+    say(out, Text(direction, style="dim"))
+    thresholds: list[list[float]] = []
+    if not items.layout.binary:
+        thresholds = [values.tolist() for values in np.split(items.thresholds, items.layout.first[1:])]
+    moved_by_prior: list[list[bool]] = []
+    if items.moved_by_prior.any():
+        moved_by_prior = [moved.tolist() for moved in np.split(items.moved_by_prior, items.layout.first[1:])]
         say(out, Text(BY_PRIOR, style="dim"))
-    word = "item" if rated else one(study.responses.words[1])
-    say(out, item_table(columns, out.width, fit, name=word, **how))
+    table = item_table(
+        columns,
+        out.width,
+        fit,
+        name=noun,
+        unicode=(out.encoding or "").lower().startswith("utf"),
+        whole=out.whole,
+        thresholds=thresholds,
+        moved_by_prior=moved_by_prior,
+    )
+    say(out, table)
     say(out)
-    for name in study.facets:
-        table = columns_of(study.facet, name)
-        order = severest_first(table)
-        some = order if len(order) <= 2 * SHOWN else np.concatenate([order[:SHOWN], order[-SHOWN:]])
-        heads = [name, "severity", "se", "n", "infit", "outfit", "average", "fair"]
-        keys = ["severity", "se", "n", "infit_conditional", "outfit_conditional", "observed_average", "fair_average"]
-        if table["subset"].max(initial=1) > 1:
-            heads.insert(1, "subset")
-            keys.insert(0, "subset")
-        form = {"n": ",", "subset": "d"}
-        cells = [[f"{value:{form.get(key, 'z.2f')}}" for value in table[key][some].tolist()] for key in keys]
-        marks = ["" if status == "ok" else str(status) for status in table["status"][some]]
-        if any(marks):
-            heads.append("")
-            cells.append(marks)
-        say(out, plain_table(heads, [[str(label) for label in table[name][some]], *cells], out.width, whole=out.whole))
-        if len(some) < len(order):
-            say(out, Text(f"{count(len(order) - len(some), name)} in between are not shown.", style="dim"))
-        say(out)
+
+
+def _show_facet(out: Screen, study: Analysis, name: str) -> None:
+    """The levels of a facet from the most severe down; of many, those at both ends."""
+    levels = columns_of(study.facet, name)
+    order = severest_first(levels)
+    chosen = order
+    if len(order) > 2 * SHOWN:
+        chosen = np.concatenate([order[:SHOWN], order[-SHOWN:]])
+    heads = ["severity", "se", "n", "infit", "outfit", "average", "fair"]
+    keys = ["severity", "se", "n", "infit_conditional", "outfit_conditional", "observed_average", "fair_average"]
+    if levels["subset"].max(initial=1) > 1:
+        heads.insert(0, "subset")
+        keys.insert(0, "subset")
+    form = {"n": ",", "subset": "d"}
+    cells = [[f"{value:{form.get(key, 'z.2f')}}" for value in levels[key][chosen].tolist()] for key in keys]
+    marks = ["" if status == "ok" else str(status) for status in levels["status"][chosen]]
+    if any(marks):
+        heads.append("")
+        cells.append(marks)
+    labels = [str(label) for label in levels[name][chosen]]
+    say(out, plain_table([name, *heads], [labels, *cells], out.width, whole=out.whole))
+    n_between = len(order) - len(chosen)
+    if n_between:
+        say(out, Text(f"{count(n_between, name)} in between are not shown.", style="dim"))
+    say(out)
 
 
 def given_totals(columns: Columns) -> Columns:
@@ -164,7 +198,7 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if parts.covariates is not None:
         lines.append(("covariates", study._explained(parts.covariates).sentence))
     for column, dif in study._grouped(parts).items():
-        sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
+        sentences = [finding.sentence for finding in dif.findings if finding.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     tree = study._tree(parts)
     if tree is not None:
@@ -179,11 +213,12 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
 
 def scale_sentence(study: Analysis) -> str:
     """The scale of report, and where it comes from."""
-    scale, asked = study.calibration.scale, study._asked_scale
+    scale = study.calibration.scale
+    asked = study._asked_scale
     formula = f"{scale.mean:.1f} + {scale.unit:.1f} x logit"
     if "people_mean" in asked:
-        mean, sd = asked["people_mean"], asked["people_sd"]
-        return f"{formula}, by which these persons have the mean {mean:g} and the sd {sd:g}"
+        moments = f"the mean {asked['people_mean']:g} and the sd {asked['people_sd']:g}"
+        return f"{formula}, by which these persons have {moments}"
     if asked.get("by") == "items":
         items = study.calibration.own_items
         mean = scale.measure(items.difficulty[items.known]).mean()
@@ -204,10 +239,10 @@ def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
         cells = [numbers(means[f"{unit}{name}"][:SHOWN], places) for name in ("mean", "se", "sd", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
         heads = ["group", "people", "mean", "se", "sd", "latent sd"]
-        more = len(means["n"]) - SHOWN
-        if more > 0:
+        n_others = len(means["n"]) - SHOWN
+        if n_others > 0:
             columns = [[*cells, ""] for cells in columns]
-            columns[0][-1] = f"and {more:,} more"
+            columns[0][-1] = f"and {n_others:,} more"
         tables.append(plain_table(heads, columns, width))
     if parts.cuts:
         classes = columns_of(study.cuts, parts.cuts, raw=parts.cut_raw)
@@ -235,44 +270,61 @@ def _class_table(head: str, classes: Columns, width: int) -> Table:
 
 def how(calibration: Calibration, method: str | None = None) -> str:
     """How the calibration came about, in a few sentences."""
-    made = calibration.provenance
-    model = calibration.model
-    name = estimator_name(made.estimator)
-    short = method or (ESTIMATORS[name].short if name in ESTIMATORS else name)
-    if model != "rasch":
-        short = f"{MODELS[model].short}, {short if short.isupper() else short.lower()}"
-    newton = (made.solver or "").endswith(NEWTON)
-    weighting = made.settings.get("weighting")
-    if calibration.facets is not None:
-        text = (
-            f"{MODELS[model].short} of items and {' and '.join(calibration.facets.of)}, conditional maximum likelihood"
-        )
-    elif newton and (made.solver or "").startswith(LINEAR_DESIGN):
-        text = f"{MODELS[model].short}, conditional maximum likelihood"
-    elif newton:
-        text = LIKELIHOOD if model == "rasch" else f"{MODELS[model].short}, {LIKELIHOOD[0].lower()}{LIKELIHOOD[1:]}"
-    else:
-        text = f"{short} estimate" + (f", {weighting} weights" if weighting else "")
+    provenance = calibration.provenance
+    text = _estimator_in_words(calibration, method)
     anchored = int(calibration.anchored.sum())
     if anchored:
         text += f", anchored to {count(anchored, 'item')}"
-    left = f"last step {made.residual:.1g} SE" if newton else f"residual {made.residual:.0e}"
-    sentences = [f"{text} ({count(made.iterations, 'pass', 'passes')} over the data, {left})."]
+    if (provenance.solver or "").endswith(NEWTON):
+        change = f"last step {provenance.residual:.1g} SE"
+    else:
+        change = f"residual {provenance.residual:.0e}"
+    sentences = [f"{text} ({count(provenance.iterations, 'pass', 'passes')} over the data, {change})."]
     if calibration.prior is not None:
         sentences.append(str(calibration.prior))
     sentences += [finding.sentence for finding in calibration.findings if finding.code == "bias_correction"]
-    if made.se_method == "none":
+    if provenance.se_method == "none":
         sentences.append("No standard errors, as asked.")
-    elif made.se_method is not None:
-        sandwich = "sandwich, " if made.se_method in ("dense", "one-pass", "multiplier") else ""
-        sentences.append(f"Standard errors: {sandwich}{made.se_method}.")
+    elif provenance.se_method is not None:
+        sandwich = "sandwich, " if provenance.se_method in ("dense", "one-pass", "multiplier") else ""
+        sentences.append(f"Standard errors: {sandwich}{provenance.se_method}.")
     return " ".join(sentences)
 
 
-def people(found: Reliability, words: Words = TEST) -> str:
+def _estimator_in_words(calibration: Calibration, method: str | None) -> str:
+    """The model and how its items were estimated; `method` is a word for the estimator, by default its own."""
+    model = calibration.model
+    provenance = calibration.provenance
+    solver = provenance.solver or ""
+    if calibration.facets is not None:
+        facets = " and ".join(calibration.facets.of)
+        return f"{MODELS[model].short} of items and {facets}, conditional maximum likelihood"
+    if solver.endswith(NEWTON):
+        if solver.startswith(LINEAR_DESIGN):
+            return f"{MODELS[model].short}, conditional maximum likelihood"
+        if model == "rasch":
+            return LIKELIHOOD
+        return f"{MODELS[model].short}, {LIKELIHOOD[0].lower()}{LIKELIHOOD[1:]}"
+    name = estimator_name(provenance.estimator)
+    if method is None and name in ESTIMATORS:
+        method = ESTIMATORS[name].short
+    text = method or name
+    if model != "rasch":
+        text = f"{MODELS[model].short}, {text if text.isupper() else text.lower()}"
+    text += " estimate"
+    weighting = provenance.settings.get("weighting")
+    if weighting:
+        text += f", {weighting} weights"
+    return text
+
+
+def people(reliability: Reliability, words: Words = TEST) -> str:
     """Reliability, where the people are, and how many are off the scale."""
-    everyone = found.persons_with_extremes
-    sd = found.population_sd if found.method == "eap" and found.population_sd is not None else everyone.sd
-    where = f"mean {words.trait} {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
-    where += found.extremes()
-    return "; ".join(filter(None, (found.text(), where)))
+    everyone = reliability.persons_with_extremes
+    sd = everyone.sd
+    if reliability.method == "eap" and reliability.population_sd is not None:
+        sd = reliability.population_sd
+    place = reliability.extremes()
+    if np.isfinite(everyone.mean):
+        place = f"mean {words.trait} {everyone.mean:z.2f}, sd {sd:.2f}, {place}"
+    return "; ".join(filter(None, (reliability.text(), place)))

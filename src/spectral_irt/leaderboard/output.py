@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from spectral_irt.analysis.folder import finding_record, record_head, written_with
+from spectral_irt.analysis.folder import files_of_run, finding_record, record_head
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.files import write_each
 from spectral_irt.leaderboard.findings import markdown
@@ -155,7 +155,7 @@ def _stale(folder: Path, record_name: str, targets: list[Path]) -> list[Path]:
     way."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{str(folder)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours = written_with(folder / record_name)
+    ours = files_of_run(folder / record_name)
     foreign = [path.name for path in targets if path.exists() and path.name not in ours]
     if foreign:
         raise OutputError(
