@@ -93,7 +93,8 @@ else:
         if name not in _HOMES:
             raise AttributeError(f"module 'spectral_irt' has no attribute {name!r}")
         module = import_module(f"spectral_irt.{_HOMES[name]}")
-        return globals().setdefault(name, module if not _NAMES[_HOMES[name]] else getattr(module, name))
+        value = getattr(module, name) if _NAMES[_HOMES[name]] else module
+        return globals().setdefault(name, value)
 
     def __dir__() -> list[str]:
         """The public names alone, for whoever lets a notebook complete them."""

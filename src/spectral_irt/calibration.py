@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -40,8 +39,13 @@ ADAPTIVE_DESIGN = "adaptive_design"  # code of a finding, and what it says of so
 FREE_SHAPE = "takes the population as of free shape"
 MOVED = 0.1  # logits by which a prior has to move a threshold for it to be marked
 MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
-RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "pcm", "rsm"  # models, by the names that commands and records have
-CONDITIONAL, MARGINAL = "conditional", "marginal"  # likelihoods whose scores errors are computed from
+# Models, by the names that commands and records have.
+RASCH = "rasch"
+PARTIAL_CREDIT = "pcm"
+RATING_SCALE = "rsm"
+# Likelihoods whose scores errors are computed from.
+CONDITIONAL = "conditional"
+MARGINAL = "marginal"
 SMALL = 25  # thresholds up to which a calibration carries its covariance matrix: 200 bytes each
 
 
@@ -51,9 +55,11 @@ def t_quantile(df: float, tail: float = 0.025) -> float:
     >>> round(t_quantile(9), 3), t_quantile(float("inf")) == Z95
     (2.262, True)
     """
-    if np.isinf(df) and tail == 0.025:
+    if not np.isinf(df):
+        return float(scipy.special.stdtrit(df, 1 - tail))
+    if tail == 0.025:
         return Z95
-    return float(scipy.special.ndtri(1 - tail) if np.isinf(df) else scipy.special.stdtrit(df, 1 - tail))
+    return float(scipy.special.ndtri(1 - tail))
 
 
 SAME_SCALE = 1e-3  # of a logit: how far two formulas of one scale may be apart
@@ -209,52 +215,79 @@ class Calibration:
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     frame_kind: str | None = None
     facets: FacetMeasures | None = None
-    n_items: int = field(init=False)
-    difficulty: Floats = field(init=False)
-    se: Floats = field(init=False)
-    known: NDArray[np.bool_] = field(init=False)
-    measured: NDArray[np.bool_] = field(init=False)
-    anchored: NDArray[np.bool_] = field(init=False)
-    adaptive: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        own = vars(self)  # written here only: for everybody else it is frozen
-        m = own["n_items"] = len(self.labels)
+        # Written here only, for everybody else it is frozen: what was left out, and arrays as they may only be read.
+        values = vars(self)
         if self.layout is None:
-            own["layout"] = Thresholds.ones(m)
+            values["layout"] = Thresholds.ones(self.n_items)
         if not self.model:
-            own["model"] = RASCH if self.layout.binary else PARTIAL_CREDIT
+            values["model"] = RASCH if self.layout.binary else PARTIAL_CREDIT
         if self.model == RATING_SCALE and self.scale_of_item is None:
-            own["scale_of_item"] = np.zeros(m, dtype=np.int64)
-        if self.layout.binary:
-            own["difficulty"], own["se"] = self.thresholds, self.threshold_se
-            if self.category_n is None:
-                own["category_n"] = np.stack([self.n - self.score, self.score], axis=1).astype(float)
-            if self.codes is None:
-                own["codes"] = np.broadcast_to([0.0, 1.0], (m, 2))
-        else:
-            own["difficulty"] = self.layout.mean(self.thresholds)
-            own["se"] = np.full(m, np.nan) if self.location_se is None else self.location_se
-        own["known"] = np.isfinite(self.difficulty)
-        own["measured"] = self.known & np.isin(self.status, MEASURED)
-        own["anchored"] = np.asarray(self.further.get("anchored", np.zeros(m, dtype=bool)))
-        own["adaptive"] = ADAPTIVE_DESIGN in map(attrgetter("code"), self.findings)
-        own["further"] = dict(self.further)
-        for arrays in (own, own["further"]):
+            values["scale_of_item"] = np.zeros(self.n_items, dtype=np.int64)
+        if self.layout.binary and self.category_n is None:
+            values["category_n"] = np.stack([self.n - self.score, self.score], axis=1).astype(float)
+        if self.layout.binary and self.codes is None:
+            values["codes"] = np.broadcast_to([0.0, 1.0], (self.n_items, 2))
+        values["further"] = dict(self.further)
+        for arrays in (values, values["further"]):
             for name, value in arrays.items():
                 if isinstance(value, np.ndarray):
                     arrays[name] = fixed(value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.__post_init__()  # numpy forgets in pickles and copies that an array is for reading only
 
+    @property
+    def n_items(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def difficulty(self) -> Floats:
+        """The location of each item: the mean of its thresholds."""
+        return self.thresholds if self.layout.binary else fixed(self.layout.mean(self.thresholds))
+
+    @cached_property
+    def se(self) -> Floats:
+        """The standard error of each location."""
+        if self.layout.binary:
+            return self.threshold_se
+        if self.location_se is None:
+            return fixed(np.full(self.n_items, np.nan))
+        return self.location_se
+
+    @cached_property
+    def known(self) -> Mask:
+        """Items that have a difficulty."""
+        return fixed(np.isfinite(self.difficulty))
+
+    @cached_property
+    def measured(self) -> Mask:
+        """Items whose difficulty rests on their own answers, or is an anchor."""
+        return fixed(self.known & np.isin(self.status, MEASURED))
+
+    @cached_property
+    def anchored(self) -> Mask:
+        return fixed(np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool))))
+
+    @cached_property
+    def adaptive(self) -> bool:
+        """Whether answers decided what came next."""
+        return any(finding.code == ADAPTIVE_DESIGN for finding in self.findings)
+
     def __repr__(self) -> str:
-        known = self.difficulty[self.known]
-        spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
+        text = f"{self.n_items:,} items"
+        difficulty = self.difficulty[self.known]
+        if len(difficulty):
+            text += f", difficulty {difficulty.min():.2f} to {difficulty.max():.2f} logits"
         se = self.se[np.isfinite(self.se)]
-        median = f", median se {np.median(se):.3f}" if len(se) else ""
-        return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
+        if len(se):
+            text += f", median se {np.median(se):.3f}"
+        return f"<{type(self).__name__}: {text}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the first items."""
@@ -269,10 +302,10 @@ class Calibration:
     def moved_by_prior(self) -> Mask:
         """Thresholds that a prior moved by more than a tenth of a logit, or that have no finite estimate without it."""
         if self.without_prior is None:
-            return np.zeros(self.layout.n_entries, dtype=bool)
+            return fixed(np.zeros(self.layout.n_entries, dtype=bool))
         moved = ~(np.abs(self.thresholds - self.without_prior) <= MOVED)
         linked = self.status[self.layout.item] != "unlinked"  # the others are marked so
-        return np.isfinite(self.thresholds) & moved & linked
+        return fixed(np.isfinite(self.thresholds) & moved & linked)
 
     @property
     def own_items(self) -> Calibration:
@@ -344,14 +377,16 @@ class Calibration:
         codes are the scores, or a code is not known."""
         if not self.has_codes:
             return {}
-        sums = [self.code_sums(place) for place in forms]
-        if any(each is None for each in sums):
-            return {}
-        known = [each for each in sums if each is not None]
+        sums_of_forms = []
+        for place in forms:
+            sums = self.code_sums(place)
+            if sums is None:
+                return {}
+            sums_of_forms.append(sums)
         nothing = np.zeros(0, dtype=np.int64)
-        columns = {"code_sum": np.concatenate([nothing, *(each.low for each in known)])}
-        if any(each.ambiguous for each in known):
-            columns["code_sum_high"] = np.concatenate([nothing, *(each.high for each in known)])
+        columns = {"code_sum": np.concatenate([nothing, *(sums.low for sums in sums_of_forms)])}
+        if any(sums.ambiguous for sums in sums_of_forms):
+            columns["code_sum_high"] = np.concatenate([nothing, *(sums.high for sums in sums_of_forms)])
         return columns
 
     def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
@@ -387,17 +422,19 @@ class Calibration:
         return np.asarray(mean_score + self.codes[:, 0])
 
     def item_columns(self) -> Columns:
-        difficulty, se = self.difficulty, self.se
         mean = safe_divide(self.score, self.n, otherwise=np.nan)
-        several = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}
+        if self.layout.binary:
+            scores = {"n_correct": self.score, "p_correct": mean}
+        else:
+            scores = {"score": self.score, "max_score": self.layout.max_score, "mean_score": mean}
         columns = {
             "item": self.labels,
-            "difficulty": difficulty,
-            "se": se,
-            "ci_low": difficulty - self.ci_width * se,
-            "ci_high": difficulty + self.ci_width * se,
+            "difficulty": self.difficulty,
+            "se": self.se,
+            "ci_low": self.difficulty - self.ci_width * self.se,
+            "ci_high": self.difficulty + self.ci_width * self.se,
             "n": self.n,
-            **({"n_correct": self.score, "p_correct": mean} if self.layout.binary else several),
+            **scores,
             "status": self.status,
             **self.further,
         }
@@ -414,7 +451,9 @@ class Calibration:
         """A row for each threshold: where the `category` and the one below are equally likely, how many people answered
         in the category (`n`) and in the one below (`n_below`), and where half answer in it or above (`thurstone`).
         Where a prior acts, the threshold `without_prior`, NaN where there is no finite one."""
-        layout, beta, se = self.layout, self.thresholds, self.threshold_se
+        layout = self.layout
+        beta = self.thresholds
+        se = self.threshold_se
         columns = {
             "item": self.labels[layout.item],
             "category": layout.level,
@@ -449,7 +488,8 @@ class Calibration:
 
     def expected_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer: a row for each ability, a column for each item (by default all with a difficulty)."""
-        (layout, beta), theta = self.thresholds_of(self.positions(items)), as_abilities(abilities)[:, None]
+        layout, beta = self.thresholds_of(self.positions(items))
+        theta = as_abilities(abilities)[:, None]
         if layout.binary:  # a quarter of the time
             return sigmoid(theta - beta)
         p = category_probabilities(theta, layout.cumulated(beta))
@@ -475,10 +515,13 @@ class Calibration:
         [1.06]
         """
         layout, beta = self.form(items)
-        at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
-        found = form_information(beta, at, layout)
+        if theta is None:
+            theta = np.linspace(beta.min() - 2, beta.max() + 2, 121)
+        ability = as_abilities(theta)
+        information = form_information(beta, ability, layout)
         with np.errstate(divide="ignore"):
-            return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, self.frame_kind)
+            se = 1 / np.sqrt(information)
+        return make_table({"ability": ability, "information": information, "se": se}, self.frame_kind)
 
     def score_table(self, items: Sequence[Any] | None = None) -> Table:
         """From total score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.

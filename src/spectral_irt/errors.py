@@ -133,70 +133,89 @@ def for_page(text: str) -> str:
     "Splitting 'q7' by sex makes two of it. Join categories, or say so."
     """
 
-    def phrase(found: re.Match[str]) -> str:
-        name, values = found["name"] or found["other"], found["values"]
-        if found["move"]:
-            words = _move(found, in_shell=False)
+    def phrase(option: re.Match[str]) -> str:
+        name = option["name"] or option["other"]
+        if option["move"]:
+            words = _move(option, in_shell=False)
         elif name is None or name.removesuffix("=") not in _IN_WORDS:
-            return _flag(found)
+            return _flag(option)
         else:
-            words = _IN_WORDS[name.removesuffix("=")].format(_labels(values))
-        at_start = bool(_START.search(text[: found.start()]))
-        return words[:1].upper() + words[1:] if at_start else words
+            words = _IN_WORDS[name.removesuffix("=")].format(_labels(option["values"]))
+        begins_sentence = _START.search(text[: option.start()]) is not None
+        return words[:1].upper() + words[1:] if begins_sentence else words
 
-    text = _FILE.sub(lambda found: _TABLES_OF_PAGE[found[0]], text)
-    return _OPTION.sub(phrase, _ASIDE.sub("", text)) if "`" in text else text
+    text = _FILE.sub(lambda file: _TABLES_OF_PAGE[file[0]], text)
+    if "`" not in text:
+        return text
+    return _OPTION.sub(phrase, _ASIDE.sub("", text))
 
 
 def _labels(values: str | None) -> str:
     """The value of an option as labels: 'q1', or several with commas."""
     if not values:
         return ""
-    given = literal_eval(values) if values[0] in f"{QUOTES}[" else values
-    return ", ".join(map(repr, given)) if isinstance(given, list) else repr(given)
+    labels = values
+    if values[0] in f"{QUOTES}[":
+        labels = literal_eval(values)
+    if isinstance(labels, list):
+        return ", ".join(map(repr, labels))
+    return repr(labels)
 
 
-def _move(found: re.Match[str], *, in_shell: bool) -> str:
+def _move(call: re.Match[str], *, in_shell: bool) -> str:
     """A call of a method of an analysis as an option, or in words."""
-    forms = _MOVES.get(found["move"])
+    forms = _MOVES.get(call["move"])
     if forms is None:
-        return found[0]
-    arguments = literal_eval(f"[{found['arguments']}]")
+        return call[0]
+    arguments = literal_eval(f"[{call['arguments']}]")
     arguments = [",".join(map(str, each)) if isinstance(each, list) else each for each in arguments]
     if not in_shell:
         return forms[1].format(*arguments)
+    if not arguments:
+        return forms[0]
     flag, _, value = forms[0].partition(" ")
-    return f"{flag} {_typed(value.format(*arguments))}" if arguments else forms[0]
+    return f"{flag} {_for_typing(value.format(*arguments))}"
 
 
-def _flag(found: re.Match[str]) -> str:
-    name, values = found["name"], found["values"]
-    if found["move"]:
-        return _move(found, in_shell=True)
-    if not name and not found["other"]:
-        return found[0]
-    plain = found[0].strip("`")
-    if other := _OTHERWISE.get(plain) or _OTHERWISE.get(plain.removesuffix("=")):
+def _flag(option: re.Match[str]) -> str:
+    """An option or a call in backticks, as it is typed; text as it is that is neither."""
+    name = option["name"]
+    values = option["values"]
+    if option["move"]:
+        return _move(option, in_shell=True)
+    if not name and not option["other"]:
+        return option[0]
+    plain = option[0].strip("`")
+    other = _OTHERWISE.get(plain) or _OTHERWISE.get(plain.removesuffix("="))
+    if other:
         return other
     if name in (*SETTINGS, *_BLANKS):
-        value = "" if not values else "=" + _typed(literal_eval(values) if values[0] in QUOTES else values.lower())
+        value = ""
+        if values:
+            value = "=" + _for_typing(_unquoted(values) if values[0] in QUOTES else values.lower())
         return f"--set {name}{value}" if name in SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
     if name in _SHEETS:
         sheet = literal_eval(values) if values else "SHEET"
-        return f"{_SHEETS[name]} FILE#{_typed(str(sheet))}"
+        return f"{_SHEETS[name]} FILE#{_for_typing(str(sheet))}"
     name = _RENAMED.get(name, name)
     flag = "--" + name.replace("n_persons", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
     if not values or values == "True":
         return flag
     if values.startswith("["):
-        return " ".join(f"{flag} {_typed(one)}" for one in literal_eval(values))
-    each = [one for one in re.findall(_VALUE, values) if one != "or"]
-    return f"{flag} {' or '.join(_typed(literal_eval(one) if one[0] in QUOTES else one) for one in each)}"
+        return " ".join(f"{flag} {_for_typing(value)}" for value in literal_eval(values))
+    choices = [_for_typing(_unquoted(value)) for value in re.findall(_VALUE, values) if value != "or"]
+    return f"{flag} {' or '.join(choices)}"
 
 
-def _typed(value: str) -> str:
+def _unquoted(value: str) -> str:
+    """The text of a value of Python that may be in quotes."""
+    return str(literal_eval(value)) if value[0] in QUOTES else value
+
+
+def _for_typing(value: str) -> str:
+    """A value as it is typed into a shell; in quotes where a full stop after it would be taken for a part of it."""
     text = shlex.quote(value)
-    return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"  # so that a full stop after it stays apart
+    return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"
 
 
 Severity = Literal["note", "warning", "error"]
@@ -325,7 +344,7 @@ def retold(kinds: tuple[type[Exception], ...], sentence: Callable[[BaseException
 
 
 def unknown_option(name: str, value: object, allowed: Iterable[object]) -> OptionError:
-    values = [repr(one) for one in allowed if one is not None]
+    values = [repr(choice) for choice in allowed if choice is not None]
     return OptionError(f"`{name}` is {value!r}; it can be {', '.join(values)}.")
 
 

@@ -72,7 +72,7 @@ def all_or_nothing(
     refuse_inputs([*targets, *stale, *folders], inputs)
     refuse_same_file(targets)
     real_places = [Path(os.path.realpath(target)) for target in targets]
-    made: list[Path] = []  # folders
+    new_folders: list[Path] = []
     drafts: list[Path] = []
     try:
         for directory in set(map(attrgetter("parent"), real_places)):
@@ -89,7 +89,7 @@ def all_or_nothing(
                     raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
                 draft = draft_beside(place)
                 drafts.append(draft)
-                _create_draft(draft, place, made)
+                _create_draft(draft, place, new_folders)
         yield drafts
         draft_of = dict(zip(targets, drafts, strict=True))
         place_of = dict(zip(targets, real_places, strict=True))
@@ -101,20 +101,22 @@ def all_or_nothing(
             last()
         with uninterrupted():
             for target in (*targets, *stale):
-                done = listed(map(str, written[before:]))
-                with naming(target, f"{done} had been written before." if done else "Nothing was written."):
+                remark = "Nothing was written."
+                if written[before:]:
+                    remark = f"{listed(map(str, written[before:]))} had been written before."
+                with naming(target, remark):
                     if target in draft_of and draft_of[target].exists():
                         _move_into_place(draft_of[target], place_of[target])
                         written.append(target)
                     else:
                         _remove(target)
-            made.clear()
+            new_folders.clear()
     finally:
         with uninterrupted():
             for draft in drafts:
                 with suppress(OSError):
                     _remove(draft)
-            for directory in reversed(made):
+            for directory in reversed(new_folders):
                 with suppress(OSError):
                     directory.rmdir()
 
@@ -129,8 +131,8 @@ def write_each(writers: Mapping[Path, Callable[[Path], object]], **places: Any) 
         return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
 
 
-def _make_folders(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it; `made` gets the ones that were not there. Another process may be at it, too."""
+def _make_folders(folder: Path, new_folders: list[Path]) -> None:
+    """Make a folder and those above it; `new_folders` gets those that were not there. Others may be at it, too."""
     for above in (*reversed(folder.parents), folder):
         try:
             above.mkdir()
@@ -138,17 +140,17 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
             if not above.is_dir():
                 raise
         else:
-            made.append(above)
+            new_folders.append(above)
 
 
-def _create_draft(draft: Path, place: Path, made: list[Path]) -> None:
+def _create_draft(draft: Path, place: Path, new_folders: list[Path]) -> None:
     """An empty draft that is no more open to others than the file that it is to replace, and the folders above it;
-    `made` gets those that were not there."""
+    `new_folders` gets those that were not there."""
     private = stat.S_IRUSR | stat.S_IWUSR
     mode = 0o666  # as for every new file: the umask of the process takes its part away
     for attempt in range(MOST_ATTEMPTS):
         try:
-            _make_folders(draft.parent, made)
+            _make_folders(draft.parent, new_folders)
             if place.exists():
                 mode = stat.S_IMODE(place.stat().st_mode) & 0o777 | private
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
@@ -208,11 +210,14 @@ def draft_beside(target: Path) -> Path:
 
 def remove_leftovers(directory: Path) -> None:
     """Remove the drafts of processes that are no more; on Windows there is no harmless way to ask for that."""
+    if os.name != "posix":
+        return
     with suppress(OSError):
-        for path in list(directory.iterdir()) if os.name == "posix" else ():
-            if (found := _DRAFT.fullmatch(path.name)) and found[1] == _HERE:
+        for path in list(directory.iterdir()):
+            draft = _DRAFT.fullmatch(path.name)
+            if draft is not None and draft[1] == _HERE:
                 try:
-                    os.kill(int(found[2]), 0)
+                    os.kill(int(draft[2]), 0)
                 except ProcessLookupError:
                     with suppress(OSError):
                         _remove(path)
@@ -290,8 +295,11 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None
     """An error when a result would take the place of something that is being read, under whatever name it goes."""
     sources: dict[tuple[int, int], Path] = {}
     for source in inputs:
-        folder = local_path(source)
-        for path in (*([] if folder is None else [Path(folder)]), *input_paths(source)):
+        paths = list(input_paths(source))
+        place = local_path(source)
+        if place is not None:
+            paths.insert(0, Path(place))
+        for path in paths:
             sources.update(dict.fromkeys(_identity(path), path))
     for output in outputs:
         inside = output.iterdir() if output.is_dir() else ()
@@ -321,7 +329,8 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
             if path.is_file():
                 with path.open("rb") as file:
                     head = file.read(4_000)
-                foreign += [str(path)] if head and mark.encode() not in head else []
+                if head and mark.encode() not in head:
+                    foreign.append(str(path))
     if foreign:
         raise OutputError(
             f"{listed(foreign)} exists, and spectral-irt did not make it; choose another place, or move it away. "

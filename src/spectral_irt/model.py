@@ -53,10 +53,12 @@ def thurstone(cumulated: Floats, category: NDArray[np.int64]) -> Floats:
     """
     with np.errstate(invalid="ignore"):
         size = np.where(np.isfinite(cumulated), np.abs(cumulated), 0.0).max(axis=1) + 2 * cumulated.shape[1]
-        low, high = -size, size.copy()
+        low = -size
+        high = size.copy()
         for _ in range(60):
             middle = (low + high) / 2
             passed = category_probabilities(middle, cumulated) * (np.arange(cumulated.shape[1]) >= category[:, None])
             below = passed.sum(axis=1) < 0.5
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            low = np.where(below, middle, low)
+            high = np.where(below, high, middle)
     return np.where(np.isnan(cumulated).any(axis=1), np.nan, (low + high) / 2)

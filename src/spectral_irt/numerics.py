@@ -37,9 +37,11 @@ LARGE = 500  # rows from which on the inverse of a positive definite matrix is w
 def generator(*seed: Any) -> np.random.Generator:
     """Random numbers from a person's seed, or from several; what is no whole number, zero or more, is refused."""
     try:
-        return np.random.default_rng(seed[0] if len(seed) == 1 else list(seed))
+        if len(seed) == 1:
+            return np.random.default_rng(seed[0])
+        return np.random.default_rng(list(seed))
     except (TypeError, ValueError):
-        wrong = next((one for one in seed if not isinstance(one, int) or one < 0), seed[0])
+        wrong = next((number for number in seed if not isinstance(number, int) or number < 0), seed[0])
         raise OptionError(f"`seed` is {wrong!r}; it must be a whole number, zero or more.") from None
 
 
@@ -59,7 +61,9 @@ class Anderson:
     _last: tuple[Floats, Floats] | None = None
 
     def forget(self) -> None:
-        self.steps, self.changes, self._last = [], [], None
+        self.steps = []
+        self.changes = []
+        self._last = None
 
     def next(self, x: Floats, image: Floats) -> Floats:
         error = image - x
@@ -88,10 +92,12 @@ class Anderson:
 def chosen_positions(chosen: Any, size: int, who: str) -> NDArray[np.int64]:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
-    found = np.arange(size)[array if array.size else array.astype(np.int64)]
-    if np.any(found[1:] <= found[:-1]) and len(np.unique(found)) < len(found):
+    if not array.size:
+        array = array.astype(np.int64)
+    positions = np.arange(size)[array]
+    if np.any(positions[1:] <= positions[:-1]) and len(np.unique(positions)) < len(positions):
         raise OptionError(f"{who} was given the same one more than once; name each once.")
-    return found
+    return positions
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
@@ -135,13 +141,15 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
     It is the covariance of mean-centered difficulties. With `parts`, rows and columns add to zero over each part, and
     so do those of the inverse; where the part is -1 they do not."""
     m = len(matrix)
-    c, shift = np.trace(matrix) / m or 1.0, np.array(1 / m)
+    c = np.trace(matrix) / m or 1.0
+    shift = np.array(1 / m)
     if parts is not None and parts.any():
         same = (parts[:, None] == parts) & (parts >= 0)
         shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
     full: Any = matrix + c * shift
-    large = m > LARGE and np.array_equal(full, full.T)
-    return (_by_cholesky(full) if large else np.linalg.inv(full)) - shift / c
+    by_cholesky = m > LARGE and np.array_equal(full, full.T)
+    inverse = _by_cholesky(full) if by_cholesky else np.linalg.inv(full)
+    return inverse - shift / c
 
 
 def largest_eigenvectors(matrix: Floats, *, most: int) -> tuple[Floats, Floats]:
@@ -198,9 +206,9 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, singl
         parts = []
         for matrix in (left,) if right is None else (left, right):
             bounds = matrix.indptr[start : start + size + 1]
-            own = slice(bounds[0], bounds[-1])  # by hand: scipy's own slices and changes of type would sort first
-            values = matrix.data[own].astype(precision, copy=False)
-            parts.append(csr(bounds - bounds[0], matrix.indices[own], values, matrix.shape[1]).toarray())
+            cells = slice(bounds[0], bounds[-1])  # by hand: scipy's own slices and changes of type would sort first
+            values = matrix.data[cells].astype(precision, copy=False)
+            parts.append(csr(bounds - bounds[0], matrix.indices[cells], values, matrix.shape[1]).toarray())
         total += parts[0].T @ parts[-1]
     return total
 
@@ -269,10 +277,13 @@ def conjugate_gradients(
         x = x + length * direction
         r = r - length * image
         z = condition(r)
-        last, energy = energy, (r * z).sum(axis=0)
+        last = energy
+        energy = (r * z).sum(axis=0)
         direction = z + np.divide(energy, last, out=np.zeros_like(energy), where=last != 0) * direction
         steps += 1
-    return (x - x.mean(axis=0) if centered else x), steps
+    if centered:
+        x = x - x.mean(axis=0)
+    return x, steps
 
 
 _ones: dict[Any, Any] = {}  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
@@ -344,9 +355,10 @@ def taken_rows(
     indptr: NDArray[np.int64], people: NDArray[np.int64], items: Places, other: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64], Places, NDArray[Any] | None]:
     """Where the answers of these people begin when they stand one after the other, and two columns in that order."""
-    cells = (indptr.astype(np.int32), np.asarray(items), np.asarray(items if other is None else other))
-    taken = csr(*cells, 1)[people]  # of how many columns does not matter
-    return taken.indptr.astype(np.int64), taken.indices, None if other is None else taken.data
+    cells = items if other is None else other
+    matrix = csr(indptr.astype(np.int32), np.asarray(items), np.asarray(cells), 1)  # the number of columns is no matter
+    rows = matrix[people]
+    return rows.indptr.astype(np.int64), rows.indices, None if other is None else rows.data
 
 
 def fill_scaled(indptr: Places, items: Places, rows: Floats, columns: Floats, out: Floats) -> None:
@@ -368,6 +380,7 @@ def counting_sort(key: Places, n_keys: int, whole: Places, other: NDArray[Any]) 
         begins = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=n_keys))]).astype(np.int32)
         return begins, whole[order], other[order]
     begins = np.empty(n_keys + 1, dtype=np.int32)
-    out, also = np.empty_like(whole), np.empty_like(other)
-    _loops.coo_tocsr(n_keys, 1, len(key), key, whole, other, begins, out, also)
-    return begins, out, also
+    sorted_whole = np.empty_like(whole)
+    sorted_other = np.empty_like(other)
+    _loops.coo_tocsr(n_keys, 1, len(key), key, whole, other, begins, sorted_whole, sorted_other)
+    return begins, sorted_whole, sorted_other

@@ -40,7 +40,8 @@ def guarded(text: str) -> str:
     >>> [guarded(text) for text in ("=1+1", "'=1+1", "-1", "-q", "q-1", "'twas")]
     ["'=1+1", "''=1+1", '-1', "'-q", 'q-1', "'twas"]
     """
-    return f"'{text}" if RUNS.match(text) and not NUMBER.fullmatch(text) else text
+    may_run = RUNS.match(text) and not NUMBER.fullmatch(text)
+    return f"'{text}" if may_run else text
 
 
 def unguarded(cell: str) -> str:
@@ -106,7 +107,7 @@ else:
 def make_table(columns: AnyColumns, frame_kind: str | None) -> Table:
     import narwhals.stable.v1 as nw
 
-    plain = {name: _cells(values) if values.dtype == object else values for name, values in columns.items()}
+    plain = {name: _of_one_kind(values) for name, values in columns.items()}
     kind: Any = frame_kind or "polars"
     table: Table = nw.from_dict(plain, backend=kind).to_native()
     return table
@@ -143,10 +144,17 @@ def _shown(cell: object) -> str:
 def _cells(values: NDArray[Any], *, text: bool = False) -> list[Any]:
     """The values of a column; labels of mixed kinds become text, and nothing stays nothing."""
     cells: list[Any] = values.tolist()
-    return [None if cell is None else str(cell) for cell in cells] if text or _mixed(values) else cells
+    if not text and not _has_mixed_kinds(values):
+        return cells
+    return [None if cell is None else str(cell) for cell in cells]
 
 
-def _mixed(values: NDArray[Any]) -> bool:
+def _of_one_kind(values: NDArray[Any]) -> Any:
+    """A column that a dataframe can hold."""
+    return _cells(values) if values.dtype == object else values
+
+
+def _has_mixed_kinds(values: NDArray[Any]) -> bool:
     return len(set(map(type, values.tolist())) - {type(None)}) > 1
 
 
@@ -154,10 +162,7 @@ def frame_of(columns: AnyColumns) -> pl.DataFrame:
     """The columns as a polars frame; labels of mixed kinds become text, NaN becomes null."""
     import polars as pl
 
-    series = []
-    for name, values in columns.items():
-        series.append(pl.Series(name, _cells(values) if values.dtype == object else values, nan_to_null=True))
-    return pl.DataFrame(series)
+    return pl.DataFrame([pl.Series(name, _of_one_kind(values), nan_to_null=True) for name, values in columns.items()])
 
 
 def write_csv(path: Path, columns: AnyColumns) -> None:
@@ -165,19 +170,19 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
     Long tables are written in pieces, so that no second copy of them is ever in memory."""
     import polars as pl
 
-    split = False
-    for frame in pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"}):
-        for text in frame.select(pl.col(pl.String)):
-            split = split or bool(text.str.contains(SEPARATORS).any())
+    texts = {name: values for name, values in columns.items() if values.dtype.kind in "OUT"}
+    holds_separator = any(
+        text.str.contains(SEPARATORS).any() for frame in pieces(texts) for text in frame.select(pl.col(pl.String))
+    )
+    quotes: Any = "non_numeric" if holds_separator else "necessary"
     with path.open("wb") as file:
         for k, frame in enumerate(pieces(columns)):
             for text in frame.select(pl.col(pl.String)):
                 if text.str.contains(RUNS.pattern).any():
                     frame = frame.with_columns(text.map_elements(guarded, return_dtype=pl.String))
-            frame.columns = [
-                guarded(name) for name in frame.columns
-            ]  # a column may be called as a stranger's file says
-            frame.write_csv(file, quote_style="non_numeric" if split else "necessary", include_header=k == 0)
+            # A column may be called as a stranger's file says.
+            frame.columns = [guarded(name) for name in frame.columns]
+            frame.write_csv(file, quote_style=quotes, include_header=k == 0)
 
 
 def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
@@ -186,7 +191,7 @@ def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
     if n <= PIECE:
         yield frame_of(columns)
         return
-    mixed = [name for name, values in columns.items() if values.dtype == object and _mixed(values)]
+    mixed = [name for name, values in columns.items() if values.dtype == object and _has_mixed_kinds(values)]
     for start in range(0, n, PIECE):
         rows = {name: values[start : start + PIECE] for name, values in columns.items()}
         yield frame_of(rows | {name: np.array(_cells(rows[name], text=True), dtype=object) for name in mixed})

@@ -25,7 +25,8 @@ def printable(text: object) -> str:
     >>> print(printable("two\nlines, a bell \a and a color \x1b[31m"))
     two\nlines, a bell \x07 and a color \x1b[31m
     """
-    text, harmless = str(text), "\u00a0\u3000\u200d"  # though not printable by Python's count
+    text = str(text)
+    harmless = "\u00a0\u3000\u200d"  # though not printable by Python's count
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in harmless else c.encode("unicode_escape").decode() for c in text)
@@ -95,14 +96,20 @@ def listed(labels: Iterable[object]) -> str:
     ("'q1', 'q2'", '0, 1, 2, 3, 4 and 4 more')
     """
     labels = list(labels)
-    return first_of([repr(str(one)) if isinstance(one, str) else str(one) for one in labels[:NAMED]], len(labels))
+    texts = [repr(str(label)) if isinstance(label, str) else str(label) for label in labels[:NAMED]]
+    return first_of(texts, len(labels))
 
 
 def first_of(texts: Iterable[str], total: int | None = None) -> str:
     """The first five texts as they are, and how many more there are, of so many if not all are given."""
     texts = list(texts)
-    more = (len(texts) if total is None else total) - len(texts[:NAMED])
-    return ", ".join(texts[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    if total is None:
+        total = len(texts)
+    text = ", ".join(texts[:NAMED])
+    n_others = total - len(texts[:NAMED])
+    if n_others > 0:
+        text += f" and {n_others:,} more"
+    return text
 
 
 def and_list(names: list[str]) -> str:
@@ -112,9 +119,11 @@ def and_list(names: list[str]) -> str:
 
 def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
     """The end of an error about a name that is not there: what is nearly called that, capitals aside."""
-    texts = {str(one).lower(): str(one) for one in known if str(one) != str(name)}
-    close = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
-    return f" Did you mean {' or '.join(repr(texts[one]) for one in close)}?" if close else ""
+    texts = {str(other).lower(): str(other) for other in known if str(other) != str(name)}
+    near = difflib.get_close_matches(str(name).lower(), list(texts), n=n, cutoff=0.5)
+    if not near:
+        return ""
+    return f" Did you mean {' or '.join(repr(texts[other]) for other in near)}?"
 
 
 def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
@@ -145,8 +154,11 @@ def short(label: object, longest: int = LONGEST) -> str:
     >>> short("two\nlines"), short("x" * 50, 9)
     ('two\\nlines', 'xxxx…xxxx')
     """
-    text, half = printable(label), longest // 2
-    return text if len(text) <= longest else f"{text[:half]}…{text[half + 1 - longest :]}"
+    text = printable(label)
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}…{text[half + 1 - longest :]}"
 
 
 def rounded(value: float, digits: int) -> float | int | str | None:
@@ -162,10 +174,12 @@ def within(record: Mapping[str, Any] | None, *path: str) -> Any:
     >>> within({"a": {"b": 1}}, "a", "b"), within({"a": None}, "a", "b")
     (1, None)
     """
-    found: Any = record
+    value: Any = record
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
 
 
 def sentence_case(text: str) -> str:
@@ -185,7 +199,9 @@ def p_value(p: float | None) -> str:
     """
     if p is None or math.isnan(p):
         return f"p {NONE}"
-    return f"p = {p:.2f}" if p >= 0.095 else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2f}" if p >= 0.095 else f"p = {p:.3f}"
 
 
 def whole_percent(part: int, whole: int) -> str:
@@ -256,11 +272,13 @@ def in_bytes(text: str | int, name: str) -> int:
     >>> in_bytes("4GB", "memory"), in_bytes("1.5 GiB", "memory"), in_bytes(500, "memory")
     (4000000000, 1610612736, 500)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", str(text))
-    unit = UNITS.get(found[2].upper()) if found else None
-    if found is None or unit is None or float(found[1]) * unit < 1:
+    size = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", str(text))
+    n_bytes = 0
+    if size is not None:
+        n_bytes = int(float(size[1]) * UNITS.get(size[2].upper(), 0))
+    if n_bytes < 1:
         raise OptionError(f"`{name}` is {str(text)!r}; it is a size such as 500MB, 4GB or 1.5GiB.")
-    return int(float(found[1]) * unit)
+    return n_bytes
 
 
 @dataclass(frozen=True)
@@ -282,4 +300,5 @@ class Words:
         return label
 
 
-TEST, QUESTIONNAIRE = Words(), Words("person measure", "person measures")
+TEST = Words()
+QUESTIONNAIRE = Words("person measure", "person measures")

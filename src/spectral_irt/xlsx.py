@@ -24,10 +24,14 @@ LONGEST_TEXT = 32_767  # characters of a cell
 LONGEST_SHEET_NAME = 31  # characters, by Excel
 EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
 SAMPLE = 1000  # rows that decide how wide a column is
-NARROWEST, WIDEST = 8, 40  # characters
+# Characters of a column.
+NARROWEST = 8
+WIDEST = 40
 TEXTS = "text"  # the column of texts of items, which may be long: the only one whose cells are folded
 MARK = "Written by spectral-irt"
-ABOUT, FINDINGS = "about", "findings"
+# Sheets for the record.
+ABOUT = "about"
+FINDINGS = "findings"
 
 
 def is_workbook(path: Path) -> bool:
@@ -79,23 +83,25 @@ def write_workbook(
 def _write_record(book: Any, record: Mapping[str, Any], left_out: Mapping[str, int]) -> None:
     import polars as pl
 
-    findings = [plain(one) for one in record.get("findings", []) if isinstance(one, Mapping)]
-    shown = ("severity", "sentence", "remedy", "code", "n_items")
+    findings = [plain(finding) for finding in record.get("findings", []) if isinstance(finding, Mapping)]
     if findings:
-        _write_sheet(book, FINDINGS, pl.DataFrame({name: [one.get(name) for one in findings] for name in shown}))
-    rest = {name: value for name, value in record.items() if name != "findings"}
-    lines = _flat(plain(rest))
+        names = ("severity", "sentence", "remedy", "code", "n_items")
+        columns = {name: [finding.get(name) for finding in findings] for name in names}
+        _write_sheet(book, FINDINGS, pl.DataFrame(columns))
+    lines = _leaves(plain({name: value for name, value in record.items() if name != "findings"}))
     lines += [(f"left_out.{name}", f"{rows:,} rows, more than a sheet has") for name, rows in left_out.items()]
     _write_sheet(book, ABOUT, pl.DataFrame(lines, schema={"name": pl.String, "value": pl.Object}, orient="row"))
 
 
-def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, Any]]:
     """The leaves of a record, each with its path: ('counts.items', 5), ('tests.1.p', 0.5)."""
     if isinstance(value, dict):
-        return [leaf for key, inner in value.items() for leaf in _flat(inner, f"{name}.{key}" if name else key)]
-    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        return [leaf for k, inner in enumerate(value, start=1) for leaf in _flat(inner, f"{name}.{k}")]
-    return [(name, ", ".join(map(str, value)) if isinstance(value, list) else value)]
+        return [leaf for key, inner in value.items() for leaf in _leaves(inner, (*path, str(key)))]
+    if isinstance(value, list):
+        if any(isinstance(inner, dict | list) for inner in value):
+            return [leaf for k, inner in enumerate(value, start=1) for leaf in _leaves(inner, (*path, str(k)))]
+        value = ", ".join(map(str, value))
+    return [(".".join(path), value)]
 
 
 def _write_sheet(book: Any, name: str, frame: pl.DataFrame) -> None:
@@ -154,7 +160,8 @@ def write_table(path: Path, target: Path, name: str, columns: AnyColumns) -> Non
     """One table as what the target's name says: .parquet, .xlsx (a sheet of this name), or else CSV."""
     kind = target.suffix.lower()
     if kind != WORKBOOK:
-        (write_parquet if kind == ".parquet" else write_csv)(path, columns)
+        write = write_parquet if kind == ".parquet" else write_csv
+        write(path, columns)
         return
     for rows in write_workbook(path, {name: columns}).values():
         raise OutputError(

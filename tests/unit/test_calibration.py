@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError
 
 LARGEST = 200  # bytes per item
+DERIVED = ("difficulty", "se", "known", "measured", "anchored", "moved_by_prior")
 
 
 def arrays(calibration: Calibration) -> dict[str, np.ndarray]:
-    own = {name: value for name, value in vars(calibration).items() if isinstance(value, np.ndarray)}
-    return {**own, **calibration.further}
+    """All arrays that it was given, and those that follow from them."""
+    values = {name: getattr(calibration, name) for name in (*(field.name for field in fields(calibration)), *DERIVED)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)} | dict(calibration.further)
 
 
 def test_it_is_small_after_many_blocks_and_threads_and_survives_a_pickle_and_a_copy() -> None:
