@@ -61,8 +61,10 @@ $(LOWEST)/.made: pyproject.toml
 	$(call quietly,$(LOWEST)/bin/uv pip install --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[all]" --group dev)
 	@touch $@
 
+# It says how much of the source the quick tests run, too; what commands run in processes of their own is not counted.
 test-lowest: $(LOWEST)/.made
-	@$(WORKERS) $(LOWEST)/bin/python $(PYTEST) -m "not slow"
+	@$(WORKERS) $(LOWEST)/bin/python $(PYTEST) -m "not slow" --cov=spectral_irt --cov-report=
+	@echo "Lines that the quick tests run: $$($(LOWEST)/bin/python -m coverage report --format=total)%"
 
 # The last one reads the Python of README.md and docs.
 lint: $(VENV)/.dev
