@@ -348,6 +348,20 @@ class Leaderboard:
 
         return record(self)
 
+    def every_eval_ever(self, organization: str, *, relationship: str = "third_party") -> list[dict[str, Any]]:
+        """A record of Every Eval Ever for each model: ability with its error and interval, and accuracy.
+
+        Parameters
+        ----------
+        organization : str
+            Who ran the models.
+        relationship : "first_party", "third_party", "collaborative" or "other"
+            Theirs to whoever made the models.
+        """
+        from spectral_irt.leaderboard.every_eval_ever import records_of
+
+        return records_of(self, organization, relationship)
+
     def write(self, folder: str | Path) -> list[Path]:
         """Write tables, Markdown, JSON and the plot to a folder, or the page to "board.html"; their paths."""
         from spectral_irt.leaderboard.output import write_board
