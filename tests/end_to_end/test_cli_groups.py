@@ -1,6 +1,7 @@
 """Groups of people compared by `spectral-irt fit`, and where they come from."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,8 @@ def test_age_is_cut_at_its_median_or_as_asked_and_stands_beside_the_persons(cli,
     said = " ".join(cli.ok("fit ages.csv -o out --group age --group sex --ignore town").split())
     cut = read_csv("out/groups.csv")[0]["group"].removeprefix("under ")
     assert f"it was cut at its median into under {cut}, and {cut} and over. Say where to cut it" in said
+    low, high = map(int, re.search(r"as in --group age:(\d+),(\d+), for other groups", said).groups())
+    assert 35 < low < int(cut) < high < 73  # thirds of ages from 18 to 89
     sizes = numbers("out/groups.csv", "n")[:2]
     assert abs(sizes[0] - sizes[1]) <= 20
     assert list(numbers("out/persons.csv", "age")) == ages.to_list()

@@ -132,8 +132,8 @@ def test_remedies_name_the_option_that_does_them(quiz):
     quiz.ok("fit quiz.csv --key quiz_key.csv --missing 9 --group region -o first")
     record = json.loads(Path("first/fit.json").read_text())
     remedies = {finding["code"]: finding["remedy"] for finding in record["findings"]}
-    assert "--split tides:region makes one item for each group" in remedies["differential_items"]
-    assert "--drop density leaves one out" in remedies["misfitting_items"]
+    assert "--split tides:region gives it a difficulty for each group" in remedies["differential_items"]
+    assert "--drop density shows what changes without it" in remedies["misfitting_items"]
 
 
 def test_a_ledger_of_another_file_is_said(quiz):

@@ -83,7 +83,7 @@ def test_slight_misfit_is_said_and_does_not_matter():
     study = study_of(si.simulate.rasch(20_000, 8, slopes=[1.15, 0.87, 1, 1, 1, 1, 1, 1], seed=1).responses)
     columns = columns_of(study.item_fit)
     assert not (columns["misfit"] != "").any()
-    assert "off by less than 0.1 beyond chance" in study.checks().sentence()
+    assert "significantly off 1, by less than 0.1)" in study.checks().sentence()
     infit = np.array([1.05, 1.15])
     assert verdict(np.full(2, 1e-9), infit - 1, infit)["misfit"].tolist() == ["", "underfit"]
 
@@ -159,3 +159,18 @@ def test_speed_is_named_and_answers_not_reached_as_missing_are_fine():
     reached = np.arange(30) < stop[:, None]
     assert {"dependent_items", "last_items"} <= codes(Responses.from_wide(np.where(reached, x, 0.0)))
     assert not codes(Responses.from_wide(np.where(reached, x, np.nan)))
+
+
+def test_a_displaced_anchor_is_not_judged_before_it_is_set_free():
+    """Its mean square is about a location that it no longer has: 2.17 here, of an item that fits."""
+    responses = si.simulate.rasch(800, 12, seed=1).responses
+    calibration = si.SpectralRasch().fit(responses).calibration_
+    anchors = dict(zip(calibration.labels.tolist(), calibration.difficulty.tolist(), strict=True))
+    drifted = calibration.labels[3]
+    anchors[drifted] += 1.2
+    study = si.AnchoredRasch(anchors).fit(responses).analyse(responses)
+    columns = columns_of(study.item_fit)
+    assert columns["infit_conditional"][3] > 2
+    assert np.flatnonzero(np.isnan(columns["misfit_p"])).tolist() == [3]
+    assert (columns["misfit"] == "").all()
+    assert "(conditional infit 0.96 to 1.09; 1 displaced anchor not judged)" in study.checks().sentence()

@@ -71,6 +71,15 @@ def test_many_sets_make_no_form_and_a_sentence_says_why():
     assert not {"scores", "forms"} & set(study.tables())
 
 
+def test_who_skipped_items_is_not_in_the_table_and_a_sentence_says_so():
+    rng = np.random.default_rng(4)
+    table = rng.integers(0, 2, (60, 12)).astype(float)
+    table[15:, :3][np.arange(45), np.arange(45) % 3] = np.nan
+    (finding,) = SpectralRasch().fit(table).analyse(table).forms().findings
+    sentence = "is for the 15 of 60 people who answered all items of it; the others skipped some."
+    assert finding.sentence == f"The table from raw score to person measure {sentence}"
+
+
 def test_forms_too_long_for_a_table_are_left_out(booklets, monkeypatch):
     monkeypatch.setattr(forms_module, "CELLS", 8 * 9)
     found = find_forms(booklets, np.zeros(14))

@@ -51,9 +51,9 @@ MOST_SPLIT = 20  # items that one becomes; more are likely a column of numbers o
 TAILORED = 0.5  # the limit that a finding on guessing proposes: it takes out more than half of the bias
 # What a remedy says of the move that it proposes.
 WHAT_IT_DOES = {
-    "split": "makes one item for each group of it.",
+    "split": "gives it a difficulty for each group.",
     "join": "does so.",
-    "drop": "leaves one out.",
+    "drop": "shows what changes without it.",
     "drop_persons": "shows what changes without them.",
     "collapse": "does so for one item.",
     "tailor": "leaves out responses that may be guesses, and compares.",

@@ -70,7 +70,9 @@ def grouping_of(column: str, values: Sequence[Any], cuts: Sequence[float] = ()) 
     sentence = (
         f"The column {column!r} holds numbers; it was cut at its median into under {cut:g}, and {cut:g} and over."
     )
-    remedy = f"Say where to cut it, as in `group='{column}:40,65'`, for other groups."
+    thirds = dict.fromkeys(np.quantile(finite, [1 / 3, 2 / 3], method="nearest").tolist())
+    example = ",".join(f"{value:g}" for value in thirds)
+    remedy = f"Say where to cut it, as in `group='{column}:{example}'`, for other groups."
     return Grouping(_intervals(numbers, [cut]), (Finding("cut_at_median", "note", sentence, remedy),))
 
 

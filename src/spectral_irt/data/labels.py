@@ -8,7 +8,8 @@ by labels, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,28 @@ SUSPECTS = frozenset({
     "N/A", "NULL", "None", "none", "na", "n/a", *CELL_ERRORS, ".", "-", "?", "*", "missing",
 })
 # fmt: on
+# What says, whole, that there is no answer: the label of a code, or the answer itself. "Not relevant" does not: some
+# scales score it.
+SAYS_MISSING = re.compile(
+    r"(no|not|missing|invalid) (answer|answered|response|data|stated|ascertained|available|given)"
+    r"|(not|does not|doesn['’]?t) (applicable|apply)|inapplicable|n\.?/?a\.?|(item )?non-?response|unanswered"
+    r"|refused?|refused to answer|refusal|prefer not to (say|answer)"
+    r"|do(es)?(n['’]?t| not) know|dk|missing|skipped|left blank|system missing",
+    re.IGNORECASE,
+)
+APPLIES = re.compile(r"\bappl(y|ies)", re.IGNORECASE)  # beside which "Does not apply" is an answer
+
+
+def no_answers(texts: Sequence[str]) -> list[str]:
+    """Those of the texts that say that there is no answer.
+
+    >>> no_answers(["Never", "Often", "Refused", "does not apply"])
+    ['Refused', 'does not apply']
+    """
+    missing = [text for text in texts if SAYS_MISSING.fullmatch(text.strip(" .()-"))]
+    if any(APPLIES.search(text) for text in texts if text not in missing):
+        missing = [text for text in missing if not APPLIES.search(text)]
+    return missing
 
 
 def is_missing(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.data.labels import SUSPECTS, as_series, one_spelling
+from spectral_irt.data.labels import SUSPECTS, as_series, no_answers, one_spelling
 from spectral_irt.data.scoring import HIGHEST, Scoring
 from spectral_irt.errors import OptionError, ResponseValueError, StrayFractionsError
 from spectral_irt.text import NAMED, count_are, first_of, listed, one_or_many
@@ -41,6 +41,7 @@ SCALES = (  # labels in order, for the advice
     ("strongly disagree", "disagree strongly", "disagree", "somewhat disagree", "disagree somewhat",
      "slightly disagree", "neither agree nor disagree", "neutral", "undecided", "slightly agree", "agree somewhat",
      "somewhat agree", "agree", "agree strongly", "strongly agree"),
+    ("not at all", "several days", "more than half the days", "nearly every day"),
     ("not at all", "a little", "a little bit", "slightly", "somewhat", "moderately", "quite a bit", "very", "very much",
      "a great deal", "extremely"),
     ("very poor", "poor", "fair", "average", "good", "very good", "excellent"),
@@ -58,6 +59,7 @@ class ColumnFamilies(NamedTuple):
 
     advice: str = ""
     members: frozenset[str] = frozenset()
+    says_who_rated: bool = False  # one column names the raters: the advice is about it, and there is no other
 
 
 @dataclass
@@ -216,6 +218,8 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
     every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
     sentence = f"{where}, which is {_expected(check.scoring)} ({every})."
+    if families.says_who_rated:
+        return sentence + families.advice
     if check.scoring.expects_01 and not is_broken:
         missing = codes_among_categories(kinds)
         if missing:
@@ -328,11 +332,17 @@ def _of_words(kinds: list[str], how_to: str) -> str:
         return " These look like options of multiple choice: say which are correct with `key=`, or with `correct=`."
     if not 2 <= len(words) <= MOST_LABELS or 2 * len(words) <= len(kinds):
         return how_to
+    missing = no_answers(words)
+    words = [word for word in words if word not in missing]
     scale = next((scale for scale in SCALES if all(word.lower() in scale for word in words)), None)
     ordered = words if scale is None else sorted(words, key=lambda word: scale.index(word.lower()))
     order = "put in order" if scale is None else "check the order"
     how = f" If these are ordered categories, say `recode={','.join(ordered)!r}`, from the lowest to the highest"
-    return f"{how} ({order}); if one answer is right, say `correct` or `key`."
+    how += f" ({order})"
+    if missing:
+        codes = missing[0] if len(missing) == 1 else missing
+        how += f", and `missing={codes!r}` for what means 'not answered'"
+    return f"{how}; if one answer is right, say `correct` or `key`."
 
 
 def is_fraction(text: str) -> bool:

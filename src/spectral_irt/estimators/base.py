@@ -164,7 +164,7 @@ def out_of_order(responses: Responses, estimate: Estimate) -> tuple[Finding, ...
             "thresholds_out_of_order",
             "warning" if len(disorder.significant) else "note",
             _disorder_in_words(disorder),
-            f"A category between them is never the most likely answer. The model allows that; {use}.",
+            f"The category between two such thresholds is never the most likely answer. The model allows that; {use}.",
             tuple(dict.fromkeys([*disorder.items.tolist(), *disorder.items_without_prior.tolist()])),
         ),
     )
@@ -224,7 +224,9 @@ def _disorder_in_words(disorder: Disorder) -> str:
     chance = "; it may be chance"
     if len(disorder.significant):
         names = listed(disorder.significant)
-        chance = f"; in {len(disorder.significant):,} of them by more than chance ({names})"
+        chance = f"; significant in {len(disorder.significant):,} of them ({names})"
+        if len(disorder.significant) == len(items):
+            chance = ", significant" if len(items) == 1 else "; significant in all of them"
     sentence = f"{have_disorder(items)}{chance}."
     if items.tolist() == without_prior.tolist():
         return sentence

@@ -42,7 +42,7 @@ def facet_findings(
     rated, by their interactions with items, and whether ratings of one level depend on each other."""
     return [
         *_odd_levels(name, table),
-        *_halo(name, table, impressions),
+        *_halo(responses, name, table, impressions),
         *_one_rater(responses, name),
         *_interactions(name, pairs),
     ]
@@ -85,14 +85,14 @@ def _oddities(table: Columns) -> list[Oddity]:
             "central_levels",
             "warning",
             misfit == CENTRAL,
-            "overusing the middle categories (central tendency)",
+            "keeping ratings closer together than the model says (central tendency)",
             "Their ratings make people look more alike than they are.",
         ),
         Oddity(
             "extreme_levels",
             "warning",
             misfit == SHARP,
-            "overusing the lowest and highest categories",
+            "spreading ratings further apart than the model says (extreme ratings)",
             "Their ratings make people look more different than they are.",
         ),
         Oddity(
@@ -105,7 +105,7 @@ def _oddities(table: Columns) -> list[Oddity]:
     ]
 
 
-def _halo(name: str, table: Columns, halo: Halo | None) -> Iterator[Finding]:
+def _halo(responses: Responses, name: str, table: Columns, halo: Halo | None) -> Iterator[Finding]:
     if halo is None or halo.z <= 0 or two_sided(halo.z) / 2 >= HALO:
         return
     sentence = (
@@ -121,6 +121,10 @@ def _halo(name: str, table: Columns, halo: Halo | None) -> Iterator[Finding]:
     only_some = bool(0 < 2 * clear.sum() <= len(clear))
     if only_some:
         sentence += f" It is clear in {clear.sum():,} of {len(clear):,} (Holm, 5%): {listed(table[name][clear])}."
+        n_met = _levels_met_by_persons(responses, name)
+        # Given the total of two, the sums vary alike.
+        if clear.sum() > 1 and 2 * np.sum(n_met == 2) > np.sum(n_met > 1):
+            sentence += f" Where a person has two {plural(name)}, halo of one shows in the sums of the other, too."
     unpredictable = clear & (table["misfit"] == "underfit")
     if only_some and unpredictable.any():
         remedy = (
@@ -132,12 +136,10 @@ def _halo(name: str, table: Columns, halo: Halo | None) -> Iterator[Finding]:
 
 def _one_rater(responses: Responses, name: str) -> Iterator[Finding]:
     """People with ratings of one level only."""
-    assert responses.facets is not None
-    labels, level = responses.facets.column(name)
-    n_met = np.asarray(responses.entries.gather(_levels_met, responses.thresholds, level, len(labels)))
+    n_met = _levels_met_by_persons(responses, name)
     n_one = int(np.sum(n_met == 1))
     n_rated = int(np.sum(n_met > 0))
-    if not n_one or len(labels) < 2:
+    if not n_one or _n_levels(responses, name) < 2:
         return
     have = one_or_many(n_one, "has", "have")
     sentence = (
@@ -161,6 +163,18 @@ def _interactions(name: str, pairs: Columns) -> Iterator[Finding]:
         f"{pairs['item'][0]}."
     )
     yield Finding("interactions", "warning", sentence, "Look at how these items are rated.")
+
+
+def _n_levels(responses: Responses, name: str) -> int:
+    assert responses.facets is not None
+    return len(responses.facets.column(name)[0])
+
+
+def _levels_met_by_persons(responses: Responses, name: str) -> Ints:
+    """How many levels of a facet each person met."""
+    assert responses.facets is not None
+    labels, level = responses.facets.column(name)
+    return np.asarray(responses.entries.gather(_levels_met, responses.thresholds, level, len(labels)))
 
 
 def _levels_met(block: Block, layout: Thresholds, level: Ints, n_levels: int) -> Ints:

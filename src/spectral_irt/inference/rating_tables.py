@@ -97,7 +97,9 @@ def category_use(rated: FacetMeasures, responses: Responses, thresholds: Floats,
             "expected": by_cell(expected),
             "mean_measure": by_cell(sums.ability - sums.n * location) / by_cell(sums.n),
             "expected_measure": by_cell(sums.expected_ability - sums.expected_n * location) / by_cell(sums.expected_n),
-            "outfit": by_cell(sums.square_over_v) / by_cell(sums.expected_square_over_v),
+            "outfit": np.where(
+                by_cell(sums.n) > 0, by_cell(sums.square_over_v) / by_cell(sums.expected_square_over_v), np.nan
+            ),
         }
     offered = np.unique(cell)  # a category that an item of the level has
     rows = {name: labels[offered // len(codes)], "category": as_whole(codes)[offered % len(codes)]}

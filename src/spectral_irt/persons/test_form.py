@@ -22,7 +22,7 @@ from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import Abilities, checked, known_rows
 from spectral_irt.tables import Columns
-from spectral_irt.text import count, count_are, listed
+from spectral_irt.text import count_are, listed
 
 CELLS = 20_000_000  # scores x items of all tables together: a second or two
 FEW = 0.5  # share of the people; with fewer on any form, a finding says so
@@ -129,16 +129,20 @@ class Forms:
             what = f"{count_are(self.n_long, 'shared set')} too long for a table."
         else:
             what = f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and "
-            if self.items:
-                what += f"the others skipped items of their form, or are on none ({count(len(self.items), 'form')})."
-            else:
-                what += f"no set of {SHORTEST} items or more is shared by {FEWEST} people."
+            what += f"no set of {SHORTEST} items or more is shared by {FEWEST} people."
         code = "no_forms"
         sentence = f"There is no table from raw score to person measure: {what}"
         if self.items:
             code = "few_on_forms"
-            few = f"{self.n_on_forms:,} of {self.n_people:,} people"
-            sentence = f"The tables from raw score to person measure are for {few}: {what}"
+            who = f"the {self.n_on_forms:,} of {self.n_people:,} people who answered all items"
+            if len(self.items) == 1:
+                sentence = f"The table from raw score to person measure is for {who} of it; "
+                why = "the others skipped some."
+            else:
+                forms = f"{len(self.items):,} forms"
+                sentence = f"The tables from raw score to person measure are for {who} of one of {forms}; "
+                why = "the others skipped some, or are on no form."
+            sentence += what if self.n_long else why
         return (Finding(code, "note", sentence, "`study.persons()` has everybody's measure."),)
 
 

@@ -117,7 +117,7 @@ class FitMap(Display):
             dress(ax, f"Fit of {items}, given the scores", "conditional infit", "conditional outfit")
             remarks.append(f"gray: infit within {MATERIAL:g} of 1, negligible")
         else:
-            dress(ax, f"Fit of {items}, at estimated {self.words.traits}", "infit", "outfit")
+            dress(ax, f"Fit of {items}, at maximum likelihood {self.words.traits}", "infit", "outfit")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
         named = self._named()

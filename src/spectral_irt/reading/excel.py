@@ -77,6 +77,8 @@ def open_table(file: File) -> Table:
     """The sheet of a workbook that was named, or its only one, as a table of text columns."""
     cells = _load(file)
     header, notes = _header_row(cells)
+    cells, on_remarks = _without_remarks(cells, header)
+    notes = (*notes, *on_remarks)
     if cells.hidden is None:
         sentence = "in this kind of workbook, cells with an error (#N/A), formulas without value and merged cells are"
         remedy = "Save it as .xlsx to have them found."
@@ -153,6 +155,8 @@ def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) 
     filled = [name for name, (sheet, _) in opened.items() if sheet.visible == "visible" and sheet.total_height]
     if len(filled) > 1:  # a sheet that holds a header alone waits for its rows
         filled = [name for name in filled if opened[name][0].total_height > 1] or filled
+    if len(filled) > 1:  # a single column is a remark
+        filled = [name for name in filled if opened[name][0].width > 1] or filled
     if len(filled) > 1:
         wanted = file.sheet_option == "key_sheet"
         filled = [name for name in filled if (plain(name) in KEY_SHEETS) == wanted] or filled
@@ -207,6 +211,24 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
     were_titles = one_or_many(titles, "was treated as a title", "were treated as titles")
     sentence = f"{cells.name}: {above} ({listed(shown)}) {were_titles}; the header is row {header + 1:,}."
     return header, (Finding("title_rows", "note", sentence),)
+
+
+def _without_remarks(cells: Cells, header: int) -> tuple[Cells, tuple[Finding, ...]]:
+    """The cells without what is written below the table: after an empty row, rows with a single cell; and a note."""
+    filled = _filled(cells.frame)[header + 1 :]
+    answered = np.flatnonzero(filled > 1)
+    if not len(answered) or filled.max() < WIDE_ENOUGH:
+        return cells, ()
+    below = answered[-1] + 1 + np.flatnonzero(filled[answered[-1] + 1 :])
+    if not len(below) or below[0] == answered[-1] + 1:  # in the next row: a person without an answer
+        return cells, ()
+    rows = header + 1 + below
+    shown = [next(value for value in cells.frame.row(int(row)) if value) for row in rows]
+    where = f"row {rows[0] + 1:,}" if len(rows) == 1 else f"rows {rows[0] + 1:,} to {rows[-1] + 1:,}"
+    was = "was taken for a remark and" if len(rows) == 1 else "were taken for remarks and"
+    sentence = f"{cells.name}: {where} ({listed(shown)}), below an empty row, {was} left out."
+    table = replace(cells, frame=cells.frame.head(header + 2 + int(answered[-1])))
+    return table, (Finding("remark_rows", "note", sentence, "If it is a person, remove the empty row."),)
 
 
 def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:

@@ -49,12 +49,14 @@ CATEGORIES = frozenset({
     "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
     "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
     "finished", "female", "male",
+    "geschlecht", "klasse", "schule", "gruppe", "heft", "testheft", "jahrgang", "lehrer", "lehrkraft",
+    "sexo", "género", "genero", "clase", "grupo", "escuela", "curso", "sexe", "classe", "groupe", "école", "ecole",
 })
 # Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
 MEASURES = frozenset({
     "age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email", "name", "ip",
     "ipaddress", "started", "completed", "status", "progress", "duration", "latitude", "longitude", "language",
-    "channel",
+    "channel", "alter", "edad", "âge",
 })
 WHEN = frozenset({"date", "timestamp", "started", "completed", "ip", "ipaddress"})  # several people may have the same
 ATTRIBUTES = CATEGORIES | MEASURES
@@ -305,7 +307,8 @@ def family_advice(table: Table, layout: Wide) -> ColumnFamilies:
     columns = layout.columns
     rating = [str(table.columns[k]) for k in columns if RATERS.intersection(words_of(table.columns[k]))]
     if len(rating) == 1:
-        return ColumnFamilies(f" If these are ratings and {rating[0]!r} says who rated, say `facet={rating[0]!r}`.")
+        advice = f" If these are ratings and {rating[0]!r} says who rated, say `facet={rating[0]!r}`."
+        return ColumnFamilies(advice, says_who_rated=True)
     families = families_of([table.columns[k] for k in columns])
     members = frozenset(name for family in families for name in family.names)
     if len(columns) < MANY_ITEMS or len(families) < 2:

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.data.labels import spellings
+from spectral_irt.data.labels import no_answers, spellings
 from spectral_irt.data.scoring import numbers_among
 from spectral_irt.errors import Finding, ReadError, retold
 from spectral_irt.installation import install_extra
@@ -23,14 +23,6 @@ from spectral_irt.reading.frame import DAMAGED, Table, table_of_frame
 from spectral_irt.text import count_are, in_short, listed
 
 PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
-# Labels, whole, of codes that stand for no answer. "Not relevant" is none of them: some scales score it.
-SAYS_MISSING = re.compile(
-    r"(no|not|missing|invalid) (answer|answered|response|data|stated|ascertained|available|given)"
-    r"|(not|does not|doesn['’]?t) (applicable|apply)|inapplicable|n\.?/?a\.?|(item )?non-?response|unanswered"
-    r"|refused?|refused to answer|refusal|prefer not to (say|answer)"
-    r"|do(es)?(n['’]?t| not) know|dk|missing|skipped|left blank|system missing",
-    re.IGNORECASE,
-)
 
 
 def open_table(file: File) -> Table:
@@ -63,8 +55,8 @@ def open_table(file: File) -> Table:
     notes = (*notes_on_declared, *notes_on_labels)
     categories = {}
     for k, texts in known.items():
-        no_answers = [*missing_codes(texts), *(code for code in texts if _is_declared(code, ranges.get(k, ())))]
-        answers = _without(texts, no_answers)
+        missing = [*missing_codes(texts), *(code for code in texts if _is_declared(code, ranges.get(k, ())))]
+        answers = _without(texts, missing)
         if answers:
             categories[k] = answers
     return replace(
@@ -91,8 +83,11 @@ def missing_codes(labels: dict[str, str]) -> list[str]:
 
     >>> missing_codes({"1": "Never", "2": "Don't know", "3": "Often", "9": "Refused"})
     ['9']
+    >>> missing_codes({"0": "Does not apply", "1": "Applies in part", "2": "Applies"})
+    []
     """
-    says_missing = [code for code, text in labels.items() if SAYS_MISSING.fullmatch(text.strip(" .()-"))]
+    texts = no_answers(list(labels.values()))
+    says_missing = [code for code, text in labels.items() if text in texts]
     answers = numbers_among(code for code in labels if code not in says_missing)
     if not answers:
         return says_missing
@@ -169,7 +164,8 @@ def _without_missing_codes(
         return frame, ()
     where = "1 column" if n_columns == 1 else f"{n_columns:,} columns"
     sentence = (
-        f"{count_are(n_values, 'value')} missing because of the label in the file, in {where}: {listed(meanings)}."
+        f"{count_are(n_values, 'value')} missing because of the label in the file, in {where} of it: "
+        f"{listed(meanings)}."
     )
     remedy = "If such a code is an answer, give it another label in the file."
     return frame, (Finding("labeled_missing", "note", sentence, remedy, number=n_values),)

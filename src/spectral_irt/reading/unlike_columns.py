@@ -94,6 +94,12 @@ class ColumnValues:
         return {value.number: value.times for value in self.numbers if value.text not in SUSPECTS}
 
     @property
+    def usual_codes(self) -> set[float]:
+        """The codes that are there more often than typing errors could be."""
+        n = sum(self.codes.values())
+        return {code for code, times in self.codes.items() if times >= STRAY * n}
+
+    @property
     def has_few_codes(self) -> bool:
         return 0 < len(self.codes) <= FEW_VALUES
 
@@ -134,7 +140,9 @@ def unlike_the_others(
             left_out[k] = str(column)
         elif lacks_lowest or family.doubts(column.codes):
             doubtful[k] = str(column)
-    return Unlike(left_out, doubtful, range_in_words(family.codes))
+    apart = left_out.keys() | doubtful.keys()
+    held = set(family.codes).union(*(column.usual_codes for k, column in columns.items() if k not in apart))
+    return Unlike(left_out, doubtful, range_in_words(sorted(held)))
 
 
 def words_beside_numbers(values: Mapping[int, Counter[str]]) -> Unlike:

@@ -333,6 +333,9 @@ class WideBuilder:
             ratings = "`facet=`, the column that says who rated, if these are ratings"
             kind = "person"
             remedy = f"{how.capitalize()} to each item; or {ratings}."
+            families = family_advice(*self._tables[0])
+            if families.says_who_rated:
+                remedy = f"{families.advice.strip()} Else {how} to each item."
         have = one_or_many(len(labels), "has", "have")
         who = f"{self._options.source}: {count(len(labels), kind)} {have}"
         return DuplicateResponseError(f"{who} more than one row: {listed(labels.to_list())}.", remedy)

@@ -86,6 +86,11 @@ CLASSES = (
     Column("p_f", "p of F", 3, p=True),
 )
 BY_THRESHOLD = (CONTRASTS[0], Column("category", "Threshold", 0), *CONTRASTS[2:8])
+WHY_NOT_Q3 = (
+    "Verdicts are by the p-values. They compare what two items share, given the scores, with what the model expects of "
+    "these two; Q3 less the mean compares them with other pairs. The two can differ, most where items are few or "
+    "answers are near the floor or the ceiling."
+)
 
 
 def fit(data: ReportData) -> Section:
@@ -212,8 +217,8 @@ def _map(data: ReportData) -> Any:
     )
     caption = (
         "Mean squares conditional on the scores; each row of the table of items has them when it is opened (infit and "
-        "outfit, conditional). The columns infit and outfit of that table are the conventional ones, at estimated "
-        f"{data.words.traits}."
+        "outfit, conditional). The columns infit and outfit of that table are the conventional ones, at maximum "
+        f"likelihood {data.words.traits}."
     )
     return picture(display, alt, caption)
 
@@ -249,6 +254,8 @@ def dimensions(data: ReportData) -> Section:
     shown = max(dependent, FEW_PAIRS)
     if dependent <= MANY_PAIRS:
         blocks.append(_strongest_pairs(data, pairs, shown))
+    if _disagrees_with_q3(shared, pairs):
+        blocks.append(Text(WHY_NOT_Q3))
     tables: list[Any] = [
         DataTable(
             "residual_loadings",
@@ -262,6 +269,15 @@ def dimensions(data: ReportData) -> Section:
         "local_dependence.csv",
     )
     return Section(tuple(blocks), tuple(tables))
+
+
+def _disagrees_with_q3(shared: Mapping[str, Any], pairs: Columns) -> bool:
+    """Whether Q3 and its critical value say something else of a pair than the test does."""
+    critical = shared.get("q3_star_critical")
+    if critical is None or not len(pairs["n"]):
+        return False
+    significant = pairs["p_adjusted"] < EACH
+    return bool(np.any((pairs["q3_above_mean"] > critical) != significant))
 
 
 def _variance(data: ReportData) -> Table:
@@ -332,6 +348,8 @@ def _strongest_pairs(data: ReportData, pairs: Columns, most: int) -> Table:
     rows = []
     for k in range(min(most, len(pairs["n"]))):
         verdict = "yes" if pairs["dependent"][k] else "no"
+        if verdict == "no" and np.isfinite(pairs["p_slopes"][k]):
+            verdict = "no: slopes explain it"
         names = (data.label_and_text(pairs["item_1"][k]), data.label_and_text(pairs["item_2"][k]))
         q3 = (number(float(pairs["q3"][k])), number(float(pairs["q3_above_mean"][k])))
         rows.append((*names, *q3, p_value(float(pairs["p_adjusted"][k])), verdict))

@@ -222,9 +222,9 @@ def _about_fit(data: ReportData) -> str:
         )
     if data.parts.fit:
         return (
-            "Infit and outfit are mean squares at the estimated measures: 1 fits, above 1 is underfit (noise), below 1 "
-            "overfit (more regular than the model). Which items misfit is decided by infit given the scores "
-            "(conditional)."
+            "Infit and outfit are mean squares at the maximum likelihood measures: 1 fits, above 1 is underfit "
+            "(noise), below 1 overfit (more regular than the model). Which items misfit is decided by infit given the "
+            "scores (conditional)."
         )
     return f"The fit of the items was left out of the analysis, and with it what was observed by {data.words.trait}."
 
@@ -420,6 +420,7 @@ def category_values(data: ReportData) -> Columns:
             continue
         values[name] = np.full(len(above), np.nan)
         values[name][above] = data.tables["thresholds"][name]
+    values["se"][values["se"] == 0] = np.nan  # of anchors
     answers = []
     for item, code in zip(values["item"].tolist(), values["code"].tolist(), strict=True):
         answers += data.study.responses.answer_names(item, [code])
@@ -432,8 +433,8 @@ def categories(data: ReportData) -> list[Any]:
     if data.binary or data.study.facets:
         return []
     meaning = (
-        f"Mean {data.words.trait} should rise with the category, and infit be near 1. A threshold, in logits, is where "
-        "the category and the one below it are equally likely."
+        f"Mean {data.words.trait}, of people without extreme scores, should rise with the category, and infit be near "
+        "1. A threshold, in logits, is where the category and the one below it are equally likely."
     )
     values = category_values(data)
     caption = f"{count(len(values['item']), 'category', 'categories')} of the items"

@@ -168,6 +168,8 @@ def scores(data: ReportData) -> Section:
     else:
         whose, values = _scores_of_all_items(data)
     text = f"{whose} The standard error is that of one person with this score."
+    if 1 < _number_of_forms(values) <= SIDE_BY_SIDE:  # which have no room for it
+        values = {name: column for name, column in values.items() if name != "measure_100"}
     text += _about_codes(values, merged=data.study.calibration.codes_high is not None)
     for finding in data.study._code_findings():
         if finding.code == "codes_without_responses":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spectral_irt.inference.items.review import EASY, HARD, Look
+from spectral_irt.inference.items.review import EASY, HARD, USUAL, Look
 from spectral_irt.report.blocks import ReportData, Section, Table, Text
 from spectral_irt.text import count, number, one_or_many, short
 
@@ -35,14 +35,18 @@ def sentences(look: Look) -> list[str]:
     option = short(look.option, 40)
     key = short(look.key, 40)
     chose = count(look.chose, "person")
-    hardly = "not" if look.correlation < 0 else "hardly"
+    often = "hardly more often"
+    if look.correlation < 0:
+        often = "not more often" if look.correlation > -USUAL else "less often"
     in_words = {
         "key": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than everybody else; "
         f"the key {key!r} was chosen by {look.chose_key:,}.",
+        "swapped": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than the "
+        f"{look.chose_key:,} who chose the key {key!r}.",
         "more": f"Misleading option? {chose} chose {option!r}, and {look.chose_key:,} the key {key!r}.",
         "higher": f"Misleading option? The {chose} who chose {option!r} did better on the other questions than the "
         f"{look.chose_key:,} who chose the key {key!r}.",
-        "flat": f"Unclear? Those who did well on the other questions are {hardly} more often right (correlation "
+        "flat": f"Unclear? Those who did well on the other questions are {often} right (correlation "
         f"{number(look.correlation)}).",
         "hard": _too_hard(look),
         "easy": _too_easy(look),

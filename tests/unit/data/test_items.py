@@ -318,3 +318,39 @@ def test_an_item_of_which_nobody_used_the_lowest_category_is_an_item():
     other = read(table.with_columns(eyes=codes))
     assert other.items.tolist() == names
     assert "items='i*,eyes'" in notes(other)["unlike_columns"].remedy
+
+
+def test_attributes_in_other_languages():
+    found = read(table(Geschlecht=BINARY, Klasse=BINARY, Alter=list(range(20, 60))))
+    assert found.items.tolist() == ITEMS
+    assert notes(found)["attribute_columns"].items == ("Geschlecht", "Klasse", "Alter")
+
+
+def test_what_the_others_hold_is_all_that_they_hold():
+    """Of eight items seven hold 0 and 1 and one holds 0 to 2."""
+    answers = {f"q{k}": np.arange(60) % 2 for k in range(1, 8)}
+    frame = pl.DataFrame({"weight": np.arange(60) + 0.5, **answers, "q8": np.arange(60) % 3})
+    sentence = notes(read(frame, ordered=True))["unlike_columns"].sentence
+    assert "'weight' holds fractions, where the 8 others hold 0 to 2" in sentence
+
+
+WORDS = ["Never", "Often", "Sometimes", "Refused", "Does not apply"]
+
+
+def test_words_that_say_no_answer_are_no_categories():
+    frame = pl.DataFrame({f"q{k}": [WORDS[(k + row) % 5] for row in range(20)] for k in range(4)})
+    sentence = complaint(frame)
+    assert "`recode='Never,Sometimes,Often'`" in sentence
+    assert "(check the order), and `missing=['Refused', 'Does not apply']` for what means 'not answered'" in sentence
+
+
+def test_of_rows_by_raters_the_rater_is_the_advice(tmp_path):
+    """A column that says who rated is named alone: names of raters are no ordered categories."""
+    rows = [f"e{e},{'Adler' if e % 2 else 'Brandt'},{1 + e % 3},{2 + e % 4}" for e in range(20)]
+    with pytest.raises(ResponseValueError, match="If these are ratings and 'rater' says who rated, say") as odd:
+        read_text(tmp_path, "\n".join(["essay,rater,style,org", *rows]))
+    assert "recode" not in str(odd.value)
+    assert "key" not in str(odd.value)
+    twice = "\n".join(["person,rater,style,org", *rows, *rows]).replace("Adler", "1").replace("Brandt", "0")
+    with pytest.raises(DuplicateResponseError, match=r"say `facet='rater'`\. Else say `duplicates='first'"):
+        read_text(tmp_path, twice)

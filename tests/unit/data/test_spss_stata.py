@@ -126,7 +126,7 @@ def test_a_code_labeled_as_no_answer_is_missing_and_no_category(tmp_path, name):
     assert found.n_responses == 797
     notes = {note.code: note for note in found.notes}
     assert notes["labeled_missing"].number == 3
-    assert "3 values are missing because of the label in the file, in 3 columns: '99 No answer'" in str(
+    assert "3 values are missing because of the label in the file, in 3 columns of it: '99 No answer'" in str(
         notes["labeled_missing"].sentence
     )
     assert notes["categories_collapsed"].items == ("anx6",)
@@ -169,3 +169,13 @@ def test_dont_know_between_other_categories_is_a_category(tmp_path):
     found = read(saved(tmp_path, table, variable_value_labels=dict.fromkeys(table, labels)))
     assert found.n_responses == 180
     assert found.answer_labels["q1"][2.0] == "don't know"
+
+
+def test_does_not_apply_is_an_answer_where_others_apply(tmp_path):
+    table = pd.DataFrame({"id": ["ann", "bob", "eve", "joe"], "q1": [0.0, 1, 2, 9], "q2": [2.0, 1, 0, 0]})
+    labels = {0: "Does not apply", 1: "Applies in part", 2: "Applies", 9: "Refused"}
+    responses = read(saved(tmp_path, table, variable_value_labels={"q1": labels, "q2": labels}))
+    assert responses.to_dense()[:, 1].tolist() == [2, 1, 0, 0]
+    assert np.isnan(responses.to_dense()[3, 0])
+    note = next(note for note in responses.notes if note.code == "labeled_missing")
+    assert note.sentence == "1 value is missing because of the label in the file, in 1 column of it: '9 Refused'."

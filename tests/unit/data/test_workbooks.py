@@ -372,3 +372,27 @@ def test_an_opendocument_sheet(tmp_path):
     found = read(tmp_path / "a.ods")
     assert dense(found) == ANSWERS
     assert "blind_cells" in notes(found)
+
+
+def test_what_is_written_below_the_table_is_no_person(tmp_path):
+    """After an empty row, in one cell; a last person without an answer stands in the next row, or has a class."""
+    rows = [[*row, "8a"] for row in ROWS[1:]]
+    header = [*ROWS[0], "class"]
+    path = book(tmp_path / "a.xlsx", rows=[header, *rows, [], ["Marks: see sheet 2"], ["Retest in June"]])
+    responses = read(path)
+    assert dense(responses) == ANSWERS
+    sentence = notes(responses)["remark_rows"].sentence
+    assert (
+        "rows 5 to 6 ('Marks: see sheet 2', 'Retest in June'), below an empty row, were taken for remarks" in sentence
+    )
+    absent = book(tmp_path / "b.xlsx", rows=[header, *rows, ["eve"], [], ["joe", None, None, "8b"]])
+    assert read(absent).persons.tolist() == ["ann", "bob", "eve", "joe"]
+
+
+def test_a_sheet_of_one_column_is_not_meant(tmp_path):
+    def with_remarks(wb, ws):
+        remarks = wb.create_sheet("Info")
+        remarks.append(["Remark"])
+        remarks.append(["for the staff only"])
+
+    assert dense(read(book(tmp_path / "a.xlsx", with_remarks))) == ANSWERS

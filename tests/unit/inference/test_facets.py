@@ -283,6 +283,22 @@ def test_halo_of_one_unpredictable_rater_is_said_of_that_rater(study):
     assert finding.remedy.startswith("Look at 1 first: unpredictable ratings")
 
 
+def test_of_two_raters_each_halo_of_one_shows_in_the_other(study):
+    """Given the total of two raters, their sums vary alike: who has it cannot be told from these persons alone."""
+    calibration, rated_before, ability = study
+    table = facet_table(calibration, rated_before, ability, "rater")
+    pairs = interactions(calibration, rated_before, "rater")
+    z = np.array([4.0, 3.5, 0.0, 0.0, 0.0])
+    halo = Halo(ratio=1.5, z=5.0, n=300, variance=0.2, of_level=1 + z / 4, of_level_z=z)
+    said = "Where a person has two raters, halo of one shows in the sums of the other, too."
+    for raters in (2, 3):
+        rows = [(f"p{p}", item, 1 + (p + r) % 5, p % 2) for p in range(40) for r in range(raters) for item in "ab"]
+        rated = si.read(pl.DataFrame(rows, ["person", "item", "rater", "response"], orient="row"), facets="rater")
+        (finding,) = (one for one in facet_findings(rated, "rater", table, pairs, halo) if one.code == "halo")
+        assert "clear in 2 of 5 (Holm, 5%): 0, 1." in finding.sentence
+        assert (said in finding.sentence) == (raters == 2)
+
+
 def test_levels_and_interactions_are_named_from_their_limits_on(study):
     """Severities by the larger of a logit and three errors; misfit by kind; the clearest interaction by its side."""
     calibration, responses, ability = study

@@ -431,3 +431,14 @@ def test_people_misfit_by_infit_or_outfit_above_two():
         outfit_z=np.array([0.0, 0.0, 2.5, 5.0, -3.0]),
     )
     assert MisfitCount.of(found) == (2, 4)
+
+
+def test_a_category_of_extreme_people_alone_has_no_fit():
+    """One person gave the highest answer, everywhere: there is nothing to compare with what is expected."""
+    table = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 1, 1], [1, 0, 0], [2, 2, 2]])
+    found = columns_of(SpectralPartialCredit().fit(table).analyse(table).categories)
+    highest = found["category"] == 2
+    assert found["n"][highest].tolist() == [1, 1, 1]
+    for name in ("mean_ability", "infit", "outfit"):
+        assert np.isnan(found[name][highest]).all()
+        assert np.isfinite(found[name][~highest]).all()

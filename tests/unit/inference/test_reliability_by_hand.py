@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from drawn import drawn
-from spectral_irt import Responses, SpectralRasch
+from spectral_irt import AnchoredRasch, Responses, SpectralRasch
 from spectral_irt.data.answer_key import OTHER
 from spectral_irt.inference.fit.strata import cell_edges, items_with_curves, stratum_of_cells
 from spectral_irt.inference.items.distractors import _suspicion
@@ -215,3 +215,13 @@ def test_people_are_divided_at_random_by_shares():
     assert [group.n_persons for group in groups] == [70, 8, 19]
     everyone = np.concatenate([group.persons for group in groups])
     assert sorted(everyone.tolist()) == list(range(97))
+
+
+def test_anchors_have_no_error_and_no_part_in_the_separation_of_items():
+    """Counted as known exactly, they made it as large as one liked: separation is that of the items estimated here."""
+    X = drawn(np.random.default_rng(3), np.random.default_rng(2).normal(size=(300, 1)) - np.linspace(-2, 2, 10))
+    anchors = dict(enumerate(np.linspace(-2, 2, 10)[:6].tolist()))
+    study = AnchoredRasch(anchors).fit(X).analyse(X)
+    free = study.calibration.status != "anchored"
+    expected = by_hand(study.calibration.difficulty[free], study.calibration.se[free], np.ones(4))
+    assert vars(study.reliability().items) == pytest.approx(expected)

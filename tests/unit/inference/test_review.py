@@ -108,6 +108,8 @@ def table_of_one(counts, suspect=(), above_key=()):
         ((30, 41, 29, 0), 0.0, {"suspect": (1, 2)}, ("key",), "B"),  # of two the more frequent; nothing else is said
         ((60, 10, 30, 0), 0.4, {"above_key": (1, 2)}, ("higher",), "C"),
         ((40, 41, 19, 0), 0.4, {"above_key": (2,)}, ("more",), "B"),
+        ((40, 41, 19, 0), -0.3, {"above_key": (1,)}, ("swapped", "flat"), "B"),
+        ((40, 41, 19, 0), -0.3, {}, ("more", "flat"), "B"),
         ((60, 30, 10, 0), 0.0, {}, ("flat",), None),
         ((60, 30, 10, 0), 0.1, {}, (), None),  # it may be .2
         ((60, 30, 10, 0), np.nan, {}, (), None),

@@ -34,3 +34,4 @@ def test_the_report_has_them(tmp_path):
     page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "form 2: %ile" in page
     assert "of all person-by-item cells (booklet design)" in page
+    assert "From 0 to 100" not in page  # side by side there is no room for it

@@ -210,6 +210,21 @@ def test_findings_about_dimensions_are_in_their_section(lsat, monkeypatch):
     assert "Two. Split." in str(section.content)
 
 
+@pytest.mark.parametrize(
+    ("q3_above_mean", "p", "disagree"),
+    [
+        ([0.38, 0.2], [0.028, 0.5], True),  # above the critical value, and no pair is dependent
+        ([0.38, 0.02], [0.001, 0.002], True),  # a dependent pair with a small Q3
+        ([0.38, 0.2], [0.001, 0.5], False),
+        ([0.3, 0.2], [0.03, 0.5], False),
+    ],
+)
+def test_a_q3_that_says_something_else_than_the_test_is_explained(q3_above_mean, p, disagree):
+    pairs = {"n": np.array([90, 90]), "q3_above_mean": np.array(q3_above_mean), "p_adjusted": np.array(p)}
+    assert fit_sections._disagrees_with_q3({"q3_star_critical": 0.36}, pairs) == disagree
+    assert not fit_sections._disagrees_with_q3({"q3_star_critical": None}, pairs)
+
+
 def test_long_tables_are_cut_and_say_so(monkeypatch, lsat):
     monkeypatch.setattr(blocks, "MOST", 3)
     monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
@@ -350,6 +365,11 @@ def test_a_test_without_a_key_or_raters_has_neither_section_and_misses_none(lsat
             "was chosen by 3.",
         ),
         (
+            Look("q1", ("swapped", "flat"), 29, 9, -0.63, 4, "B", 15, "A", 9),
+            "Wrong key? The 15 people who chose 'B' did better on the other questions than the 9 who chose the key "
+            "'A'. Unclear? Those who did well on the other questions are less often right (correlation -0.63).",
+        ),
+        (
             Look("q1", ("hard",), 30, 6, 0.3, 4, None, 0, "D", 6),
             "Too hard? 6 of 30 people are right (20%), no more than by guessing among 4 options.",
         ),
@@ -362,7 +382,7 @@ def test_a_test_without_a_key_or_raters_has_neither_section_and_misses_none(lsat
     ],
 )
 def test_what_is_said_of_a_question(look, sentence):
-    assert sentences(look) == [sentence]
+    assert " ".join(sentences(look)) == sentence
 
 
 def test_notes_on_reading_come_after_the_methods():

@@ -118,9 +118,9 @@ def _guessing_or_slopes(
 
 def _guessing(lucky: Surprises, items: tuple[object, ...]) -> Finding:
     sentence = (
-        f"Guessing is likely: hard items are answered right by weak people {lucky.observed / lucky.expected:.1f} times "
-        f"as often as the model says ({lucky.observed / lucky.n:.0%} instead of {lucky.expected / lucky.n:.0%}, where "
-        f"it gives less than {UNLIKELY:.0%})."
+        f"Guessing is likely: where the model gives a right answer a chance below {UNLIKELY:.0%} (low scorers on hard "
+        f"items), {lucky.observed / lucky.n:.0%} of the answers are right, {lucky.observed / lucky.expected:.1f} times "
+        f"as many as expected ({lucky.expected / lucky.n:.0%})."
     )
     remedy = (
         "Hard items then look easier and noisier than they are. Give people items near their level, offer more "

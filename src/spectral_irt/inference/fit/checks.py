@@ -23,7 +23,7 @@ from spectral_irt.inference.fit.person_fit import PersonMisfit, misfit_sentence
 from spectral_irt.inference.groups.score_test import RaoTest, size_in_words
 from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns, as_html
-from spectral_irt.text import count, one_or_many, p_value
+from spectral_irt.text import count, p_value
 
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
@@ -73,7 +73,8 @@ class Checks:
 
     def _items_sentence(self) -> str:
         infit = self.columns["infit_conditional"]
-        judged = np.isfinite(infit) & np.isfinite(self.limits)
+        has_fit = np.isfinite(infit) & np.isfinite(self.limits)
+        judged = has_fit & np.isfinite(self.columns["misfit_p"])
         if not judged.any():
             return "no item has answers that could misfit"
         for finding in self.findings:
@@ -85,17 +86,20 @@ class Checks:
             return f"with {np.median(self.columns['n'][blind]):,.0f} answers per item, misfit could not be seen"
         items = "single items" if self.alarmed else "items"
         text = f"no misfit of {items} seen (conditional infit {infit[judged].min():.2f} to {infit[judged].max():.2f}"
+        n_displaced = int(np.sum(has_fit & ~judged))
+        if n_displaced:
+            text += f"; {count(n_displaced, 'displaced anchor')} not judged"
         if n_blind:
             text += f"; {n_blind:,} of {judged.sum():,} have too few answers to tell"
-        beside = self._outside_limits() if self.critical else self._slight_misfit()
-        return f"{text}){beside}"
+        if self.critical:
+            return f"{text}){self._outside_limits()}"
+        return f"{text}{self._slight_misfit()})"
 
     def _slight_misfit(self) -> str:
-        """Items that are significantly off, by less than matters."""
+        """Items whose infit differs from 1 significantly, by less than matters."""
         size = np.abs(self.columns["infit_conditional"] - 1)
         slight = int(np.sum((self.columns["misfit_p"] < EACH) & (size < MATERIAL)))
-        verb = one_or_many(slight, "is", "are")
-        return f", though {slight:,} {verb} off by less than {MATERIAL:g} beyond chance" if slight else ""
+        return f"; {count(slight, 'item')} significantly off 1, by less than {MATERIAL:g}" if slight else ""
 
     def _outside_limits(self) -> str:
         """How many items are outside the limits of the draws, and how many would be by chance."""

@@ -12,6 +12,7 @@ import scipy
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
+from spectral_irt.estimators.anchored import DISPLACED
 from spectral_irt.inference.results import EACH, adjusted, two_sided
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed, one_or_many
@@ -44,7 +45,11 @@ def item_fit_columns(
         columns[name] = np.where(calibration.measured, values, nothing)
     if given and limits is None:
         z = columns["infit_conditional_z"]
-        columns |= verdict(two_sided(z), z, columns["infit_conditional"])
+        p = two_sided(z)
+        if "displacement" in columns:
+            # z allows for an error of the location, to first order. A drifted anchor is judged once it is set free.
+            p = np.where(np.abs(columns["displacement"]) > DISPLACED, np.nan, p)
+        columns |= verdict(p, z, columns["infit_conditional"])
     return {"item": calibration.labels, "n": usual["n"].astype(np.int64), **columns}
 
 
@@ -85,7 +90,8 @@ def misfit_finding(columns: Columns, draws: int = 0) -> Finding:
         method = f" ({draws:,} data sets drawn given the scores, adjusted for asking of {n_judged:,} items)"
     verb = one_or_many(n_flagged, "misfits", "misfit")
     sentence = f"{n_flagged:,} of {n_judged:,} items {verb} beyond chance{method}: {'; '.join(misfits)}."
-    remedy = "Read these items; `study.item_fit()` has the numbers."
+    these = "this item" if n_flagged == 1 else "these items"
+    remedy = f"Read {these}; `study.item_fit()` has the numbers."
     return Finding("misfitting_items", "warning", sentence, remedy, tuple(labels[flagged].tolist()))
 
 

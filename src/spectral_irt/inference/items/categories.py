@@ -87,8 +87,9 @@ def category_columns(responses: Responses, thresholds: Floats, ability: Floats) 
             "share": counts / np.nansum(counts, axis=1, keepdims=True),
             "mean_ability": sums.ability / sums.n,
             "expected_ability": sums.expected_ability / sums.expected_n,
-            "infit": sums.square / sums.expected_square,
-            "outfit": sums.square_over_v / sums.expected_square_over_v,
+            # NaN where only people with extreme scores gave the answer.
+            "infit": np.where(sums.n > 0, sums.square / sums.expected_square, np.nan),
+            "outfit": np.where(sums.n > 0, sums.square_over_v / sums.expected_square_over_v, np.nan),
         }
     columns = {name: values[item, category] for name, values in tables.items()}
     return {"item": responses.items[item], "category": category, **columns, "n": columns["n"].astype(np.int64)}

@@ -26,8 +26,10 @@ ONE_SIDED = 1.645  # normal quantile: a correlation is low where its upper 95% l
 class Look(NamedTuple):
     """A question to look at, and why.
 
-    `reasons` are among "key", "more", "higher", "flat", "hard" and "easy"; `option` is the wrong option that these are
-    about, None where they are about none; `chose` and `chose_key` are the people who chose it and the key.
+    `reasons` are among "key", "swapped" (more people chose a wrong option than the key, they measure higher, and those
+    who are right measure lower than the others), "more", "higher", "flat", "hard" and "easy"; `option` is the wrong
+    option that these are about, None where they are about none; `chose` and `chose_key` are the people who chose it and
+    the key.
     """
 
     item: Any
@@ -65,7 +67,7 @@ def items_to_look_at(chosen: Distractors, item_rest: Floats) -> list[Look]:
         look = _look(chosen, np.arange(start, end), float(item_rest[place]))
         if look.reasons:
             looks.append(look)
-    order = ("key", "more", "higher", "flat", "hard", "easy")
+    order = ("key", "swapped", "more", "higher", "flat", "hard", "easy")
     return sorted(looks, key=lambda look: (order.index(look.reasons[0]), look.right / look.n))
 
 
@@ -87,7 +89,7 @@ def _look(chosen: Distractors, rows: Ints, correlation: float) -> Look:
         reasons.append("key")
         option = max(suspects, key=lambda row: int(count[row]))
     elif most is not None and count[most] > right:
-        reasons.append("more")
+        reasons.append("swapped" if chosen.above_key[most] and correlation < 0 else "more")
         option = most
     elif higher:
         reasons.append("higher")

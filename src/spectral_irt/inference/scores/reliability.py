@@ -256,7 +256,7 @@ def reliability(
     mixed = answered & ~estimates.extreme
     # What is left out of a separation has no error there.
     person_se = np.where(mixed, estimates.se, np.nan)
-    item_se = np.where(measured, items.se, np.nan)
+    item_se = np.where(measured & (items.status != "anchored"), items.se, np.nan)  # anchors have no error here
     persons = separation(estimates.ability, person_se, weights)
     targeting = float("nan")
     if measured.any():
