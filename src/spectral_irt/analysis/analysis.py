@@ -725,7 +725,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         author: str | None = None,
         list_persons: bool = False,
     ) -> Path:
-        """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
+        """Write everything to one HTML file that needs no network, or to a Word document (report.docx); nobody is named
+        in it unless `list_persons`."""
         from spectral_irt.report.page import write_report
 
         parts = parts or self.parts(writing=True)

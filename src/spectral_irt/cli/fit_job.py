@@ -85,7 +85,7 @@ class FitJob:
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     tables: dict[str, Columns] = field(default_factory=dict)
-    page: str = ""  # the report
+    page: bytes = b""  # the report
     pupil_pages: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
@@ -120,10 +120,14 @@ class FitJob:
         check_draws(self.results.critical[0])
         if self.reading.ordered:
             self._refuse_for_categories([name for name in changed(self.reading) if name in ("correct", "threshold")])
-        for page in filter(None, (self.results.report, self.results.pupil_pages)):
+        if self.results.report is not None:
+            from spectral_irt.report.page import check_report
+
+            check_report(self.results.report)
+        if self.results.pupil_pages is not None:
             from spectral_irt.report.page import check_place
 
-            check_place(page)
+            check_place(self.results.pupil_pages)
         self._estimator()
 
     def _refuse_for_categories(self, of_right_and_wrong: Sequence[str] = ()) -> None:
@@ -308,11 +312,12 @@ class FitJob:
                 progress.say("pictures")
                 self.pictures = Pictures.of(study, parts)
             if results.report is not None:
-                from spectral_irt.report.page import page_of
+                from spectral_irt.report.page import report_of
 
-                self.page = page_of(
+                self.page = report_of(
                     study,
                     parts,
+                    results.report,
                     self.record(),
                     title=results.title,
                     author=results.author,
@@ -530,7 +535,7 @@ class FitJob:
     def _write(self, draft: Path, target: Path) -> None:
         with naming(target):
             if target == self.results.report:
-                draft.write_text(self.page, encoding="utf-8", newline="")
+                draft.write_bytes(self.page)
             elif target == self.results.pupil_pages:
                 draft.write_text(self.pupil_pages, encoding="utf-8", newline="")
             elif self.pictures is not None and target.suffix in (".svg", ".png"):

@@ -301,7 +301,9 @@ class Results(Abilities, MoveOptions, TreeWanted):
         "--all",
         default=False,
     )
-    report: Path | None = results("FILE.html", "Write everything as one HTML page. It needs no network.")
+    report: Path | None = results(
+        "FILE.html|.docx", "Write everything as one HTML page, which needs no network, or as a Word document."
+    )
     pupil_pages: Path | None = results(
         "FILE.html",
         "Write a class list (points, percent, measure), and a page to hand out for each person, as one file to print.",

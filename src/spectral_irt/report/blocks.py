@@ -7,7 +7,7 @@ import base64
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,6 +32,7 @@ FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
 NARROW = 12  # letters of a label that needs no room of its own
 LONGEST_BELOW = 160  # of a text below a label: three lines of a column of labels
+DOTS_PER_INCH = 200
 CHOICES = 12  # values of a column from which one can choose
 
 
@@ -76,6 +77,13 @@ class Picture:
     height: int
     caption: str = ""
     narrow: Picture | None = None  # for a narrow screen
+    figure: Any = field(default=None, compare=False, repr=False)
+
+    def png(self) -> bytes:
+        """The same picture in dots, for documents that hold no SVG."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, facecolor="white", metadata={"Software": None})
+        return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -154,10 +162,10 @@ class DataTable:
             values = []
         return {"column": place, "values": values}
 
-    def first(self) -> list[list[str]]:
+    def first(self, most: int = FIRST) -> list[list[str]]:
         """The first rows as text, of the columns that are always shown."""
         cells = [
-            [column.cell(value) for value in self.values[column.name][:FIRST].tolist()]
+            [column.cell(value) for value in self.values[column.name][:most].tolist()]
             for column in self.columns
             if not column.closed
         ]
@@ -165,11 +173,14 @@ class DataTable:
 
     @property
     def below(self) -> list[str]:
+        return self.texts_below(FIRST)
+
+    def texts_below(self, most: int) -> list[str]:
         """What stands below the labels of the first rows, such as the texts of items, or nothing."""
         for column in self.columns:
             if column.below:
-                return list(map(item_text, self.values[column.name][:FIRST].tolist()))
-        return [""] * min(self.n_rows, FIRST)
+                return list(map(item_text, self.values[column.name][:most].tolist()))
+        return [""] * min(self.n_rows, most)
 
 
 def _texts_of_page(column: Column, values: Any) -> dict[str, Any]:
@@ -322,6 +333,7 @@ def picture(drawn: Display | Figure, alt: str, caption: str = "", narrow: Callab
         width=wide,
         height=high,
         caption=caption,
+        figure=figure,
         narrow=None if narrow is None else picture(narrow().figure, alt),
     )
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.errors import OptionError, for_page
 from spectral_irt.files import refuse_foreign, write_each
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ENDINGS = (".html", ".htm")
+WORD = ".docx"
 MARK = '<meta name="generator" content="spectral-irt">'  # by which a page is known again as ours
 # What could end a script's element, or a line of a program.
 UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -62,18 +63,41 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
 
 
 def write_report(study: Analysis, path: Path, parts: Parts, **words: Any) -> Path:
-    """The report of an analysis as an HTML file, complete or not at all; the words are those of `page_of`."""
-    check_place(path)
-    text = page_of(study, parts, **words)
-    write_each({path: lambda draft: draft.write_text(text, encoding="utf-8", newline="\n")})
+    """The report of an analysis as an HTML file or a Word document, by its name, complete or not at all; the words are
+    those of `page_of`."""
+    check_report(path)
+    content = report_of(study, parts, path, **words)
+    write_each({path: lambda draft: draft.write_bytes(content)})
     return path
 
 
 def check_place(path: Path) -> None:
-    """An error where the report would be no HTML by its name, or take the place of a file that is none of ours."""
+    """An error where the page would be no HTML by its name, or take the place of a file that is none of ours."""
     if path.suffix.lower() not in ENDINGS:
-        raise OptionError(f"{str(path)!r} does not end in .html; a report is an HTML file.")
+        raise OptionError(f"{str(path)!r} does not end in .html; it is an HTML file.")
     refuse_foreign([path], MARK)
+
+
+def check_report(path: Path) -> None:
+    """The same of a report, which may be a Word document."""
+    if path.suffix.lower() == WORD:
+        from spectral_irt.report.word import check_word
+
+        check_word(path)
+    elif path.suffix.lower() in ENDINGS:
+        check_place(path)
+    else:
+        raise OptionError(f"{str(path)!r} ends neither in .html nor in .docx; a report is a page or a Word document.")
+
+
+def report_of(study: Analysis, parts: Parts, path: Path, record: Any = None, **words: Any) -> bytes:
+    """The report as the content of a file of this name; the words are those of `page_of`."""
+    if path.suffix.lower() != WORD:
+        return page_of(study, parts, record, **words).encode("utf-8")
+    from spectral_irt.report.word import document
+
+    report = _contents(study, parts, record, **words)
+    return document(report.title, report.sections, report.version, report.byline, report.author)
 
 
 def page_of(
@@ -86,16 +110,55 @@ def page_of(
     list_persons: bool = False,
 ) -> str:
     """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
+    report = _contents(study, parts, record, title=title, author=author, list_persons=list_persons)
+    return rendered(report.title, report.sections, report.version, report.author)
+
+
+class Contents(NamedTuple):
+    """What a report holds, whatever it is written as."""
+
+    title: str
+    author: str
+    version: str
+    sections: list[Section]
+
+    @property
+    def byline(self) -> str:
+        return byline(self.author)
+
+
+def _contents(
+    study: Analysis,
+    parts: Parts,
+    record: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
+    author: str | None = None,
+    list_persons: bool = False,
+) -> Contents:
     study._tell("report")
     data = ReportData.of(study, parts, record, list_persons=list_persons)
-    title = title or f"Report: {within(data.record, 'input', 'source') or 'a calibration'}"
-    version = within(data.record, "versions", "spectral_irt") or ""
-    return rendered(title, sections_of(data), version, author or "")
+    return Contents(
+        title=title or f"Report: {within(data.record, 'input', 'source') or 'a calibration'}",
+        author=author or "",
+        version=within(data.record, "versions", "spectral_irt") or "",
+        sections=sections_of(data),
+    )
+
+
+def byline(author: str) -> str:
+    """Who made it, and when."""
+    return ", ".join(filter(None, [printable(author), today()]))
+
+
+def now() -> float:
+    """Seconds since 1970; SOURCE_DATE_EPOCH stands for them where files have to be the same on another day."""
+    return float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
 
 
 def today() -> str:
-    """The date in words; SOURCE_DATE_EPOCH (seconds) stands for it where files have to be the same on another day."""
-    day = datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC)
+    """The date in words."""
+    day = datetime.fromtimestamp(now(), UTC)
     return f"{day.day} {day:%B %Y}"
 
 
@@ -124,7 +187,7 @@ def rendered(title: str, sections: Sequence[Section], version: str, author: str 
     program = own_text(HERE / "page.js")
     style = own_text(HERE / "page.css")
     text = templates(HERE).get_template("page.html").render(
-        mark=MARK, title=printable(title), byline=", ".join(filter(None, [printable(author), today()])),
+        mark=MARK, title=printable(title), byline=byline(author),
         policy=policy(program, style), style=style, program=program, data=data_text(tables), sections=sections,
         version=version,
     )  # fmt: skip
