@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data.block import Block, Floats, Ints, Rows
+from spectral_irt.data.block import Block, Floats, Ints, Rows, person_chunks
 from spectral_irt.engine.base import budget
 from spectral_irt.numerics import csr, scramble, shared_ones
 
@@ -139,11 +139,15 @@ def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np
     counts = block.counts
     keys = counts.astype(np.uint64)
     some = np.flatnonzero((counts > 0) & (counts < len(table)))
-    if len(some) == block.n_persons:
-        keys += np.add.reduceat(table[block.items], block.indptr[:-1])
-    elif len(some):
-        part = block.take(some)
-        keys[some] += np.add.reduceat(table[part.items], part.indptr[:-1])
+    if len(some) < block.n_persons:
+        if len(some):
+            keys[some] = set_keys(block.take(some), table)[0]
+        return keys, counts
+    # Rows may be those of everybody: numbers of eight bytes are made for some people at a time.
+    for start, stop in person_chunks(block.indptr):
+        first = block.indptr[start]
+        numbers = table[block.items[first : block.indptr[stop]]]
+        keys[start:stop] += np.add.reduceat(numbers, block.indptr[start:stop] - first)
     return keys, counts
 
 

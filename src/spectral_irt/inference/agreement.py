@@ -37,7 +37,7 @@ def agreement(calibration: Calibration, responses: Responses, name: str) -> Colu
     thing = np.unique(facets.codes[:, other_facets], axis=0, return_inverse=True)[1].ravel()
     pairs, alike, extreme = responses.entries.sum(_observed_pairs, layout, thing, level, len(labels))
     patterns = distinct_rows(responses)
-    rows, _ = by_item(patterns.rows)
+    rows = by_item(patterns.rows)[0]
     parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
     with_padding = (np.append(thing, thing.max(initial=-1) + 1), np.append(level, len(labels)))
     expected = extreme  # where the total is the lowest or the highest, all ratings are alike

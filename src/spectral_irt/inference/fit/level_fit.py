@@ -229,7 +229,7 @@ def _adaptation(
     if design.shape[1] > DENSE_PARAMETERS:
         return None
     patterns = distinct_rows(responses)
-    rows, _ = by_item(patterns.rows)
+    rows = by_item(patterns.rows)[0]
     if len(rows.items) * layout.widest > PAIR_WORK:
         return None
     theta = np.zeros(len(patterns.count))

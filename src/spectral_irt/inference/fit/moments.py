@@ -86,10 +86,12 @@ class GivenScore:
             return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
         measured, thresholds = with_thresholds(responses, beta)
         patterns = distinct_rows(measured)
-        rows, _ = by_item(patterns.rows)
+        n_people, of_person = patterns.count, patterns.of_person
+        rows = by_item(patterns.rows)[0]
+        del patterns  # as many rows once more, in another order
         moments = budget().keep(np.zeros((4, len(rows.items))))  # 32 bytes a response: on disk where there is no room
         sums = ThresholdSums.zeros(measured.thresholds, padding=1)
-        parts = responses.engine.hold(pattern_parts(rows, patterns.count, measured.thresholds))
+        parts = responses.engine.hold(pattern_parts(rows, n_people, measured.thresholds))
         tables = (padded(measured.thresholds, thresholds), threshold_codes(measured.thresholds), measured.thresholds)
         for part in parts.map(_pattern_moments, *tables):
             place = rows.indptr[part.patterns][:, None] + np.arange(part.inside.shape[1])
@@ -100,7 +102,7 @@ class GivenScore:
             layout=layout,
             beta=beta,
             series_from=series_from,
-            pattern=patterns.of_person,
+            pattern=of_person,
             indptr=rows.indptr,
             moments=moments,
             threshold_sums=_with_all_items(sums, measured.thresholds, layout, np.isfinite(layout.mean(beta))),
