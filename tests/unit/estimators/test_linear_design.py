@@ -235,7 +235,7 @@ def test_small_rating_scales_are_as_wide_as_they_are():
 
 @pytest.mark.slow
 def test_many_raters_of_few_ratings_leave_thresholds_as_far_apart_as_they_are(monkeypatch):
-    """Maximum likelihood spreads them by 6% here, which is taken off; a mean slope has a standard error of .011."""
+    """Maximum likelihood spreads them by 6% or so; of that 3% are taken off. A mean slope has a s.e. of .011."""
     slopes = {True: [], False: []}
     for seed in range(2):
         rng = np.random.default_rng([seed, 1])
@@ -247,9 +247,9 @@ def test_many_raters_of_few_ratings_leave_thresholds_as_far_apart_as_they_are(mo
                 fit = si.SpectralPartialCredit().fit(data)
             assert ("bias_correction" in [finding.code for finding in fit.findings_]) == corrected
             of_seeds.append(np.polyfit(beta.ravel(), fit.calibration_.facets.items.thresholds, 1)[0])
-    assert 0.97 < np.mean(slopes[True]) < 1.03
-    # Of the same data: what the correction takes off is known better than either.
-    assert 1.04 < np.mean(slopes[False]) / np.mean(slopes[True]) < 1.08
+    assert 0.97 < np.mean(slopes[True]) < 1.04
+    # Of the same data: what the correction takes off is known better than either slope.
+    assert 1.025 < np.mean(slopes[False]) / np.mean(slopes[True]) < 1.04
 
 
 def test_more_parameters_than_are_solved_directly_give_the_same(monkeypatch):
