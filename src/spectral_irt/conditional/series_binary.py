@@ -88,7 +88,7 @@ def _fill_factors(rows: Places, counts: Ints, p: Floats, c: Floats) -> None:
     c *= p
     variance = np.add.reduceat(c, rows[:-1])
     others = (counts / np.maximum(counts - 1, 1)).astype(c.dtype)
-    first = c / np.repeat(np.sqrt(variance * others), counts)
+    first = c / np.repeat(np.sqrt(variance / others), counts)
     total = np.sqrt(variance + np.add.reduceat(first * first, rows[:-1]))
     np.subtract(np.repeat(total, counts), first, out=first)
     c /= first

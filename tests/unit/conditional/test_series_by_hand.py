@@ -173,3 +173,22 @@ def test_weights_of_derivatives_are_integrals_of_the_characteristic_function(mis
     wanted = [np.sum((1j * t) ** r * phi).real / np.sum(phi).real / factorial(r) for r in range(order + 1)]
     # a shift of ability beside the grid; errors as of a series of this order
     np.testing.assert_allclose(u, wanted, rtol=2e-3, atol=2e-7)
+
+
+def test_factors_of_long_rows_are_two_rounds_towards_their_definition():
+    """c_i sum_{j != i} c_j = p_i (1 - p_i): from a start in which all c are alike."""
+    rng = np.random.default_rng(1)
+    counts = np.array([20, 50, 200])
+    rows = np.concatenate([[0], np.cumsum(counts)])
+    p = 1 / (1 + np.exp(-rng.normal(0, 1, rows[-1])))
+    c = np.empty(len(p))
+    series_binary._fill_factors(rows, counts, p, c)
+    for start, end, off in zip(rows[:-1], rows[1:], (7e-4, 2e-4, 1e-5), strict=True):
+        own = c[start:end]
+        v = (p * (1 - p))[start:end]
+        n = end - start
+        alike = np.sqrt(v.sum() / (n * (n - 1)))
+        first = v / ((n - 1) * alike)
+        second = v / (np.sqrt(v.sum() + (first**2).sum()) - first)
+        np.testing.assert_allclose(own, second)
+        np.testing.assert_allclose(own * (own.sum() - own), v, rtol=off)

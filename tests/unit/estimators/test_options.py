@@ -5,7 +5,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import ConvergenceWarning, OptionError
+from spectral_irt.estimators.base import convergence
 
 NUMBERS = {"tol", "max_iter", "nu", "threads", "random_state", "regularization"}
 ESTIMATORS = [si.SpectralRasch, si.ConditionalRasch, si.MarginalRasch, si.JointRasch, si.PairwiseRasch]
@@ -48,3 +49,13 @@ def test_many_items_take_their_own_information(made, monkeypatch):
     quick = made().fit(data)
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)
     assert made is si.JointRasch or "approximate_se" in [f.code for f in quick.findings_]
+
+
+@pytest.mark.parametrize(("reached", "n_findings"), [(0.9e-3, 0), (1e-3, 0), (1.1e-3, 1), (np.nan, 1)])
+def test_what_did_not_reach_its_tolerance_is_said(reached, n_findings):
+    quietly = {"warn": False}
+    found = convergence("the steps", 30, "passes", "a step of", reached, 1e-3, **quietly)
+    assert [one.code for one in found] == ["not_converged"] * n_findings
+    if n_findings:
+        with pytest.warns(ConvergenceWarning, match="stopped after 30 passes"):
+            convergence("the steps", 30, "passes", "a step of", reached, 1e-3)

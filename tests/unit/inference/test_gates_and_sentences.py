@@ -126,7 +126,7 @@ def test_the_chance_of_so_many_who_misfit(monkeypatch, misfitting, drawn):
     assert len(found.findings) == (found.p < person_fit.EACH)
 
 
-def the_checks(infit, limits, *, misfit_p=None, bootstrap=0, n=None, **others):
+def the_checks(infit, limits, *, misfit_p=None, draws=0, n=None, **others):
     columns = {
         "item": np.arange(len(infit)),
         "n": np.full(len(infit), 80) if n is None else np.array(n),
@@ -136,7 +136,7 @@ def the_checks(infit, limits, *, misfit_p=None, bootstrap=0, n=None, **others):
         "infit_conditional_high": np.full(len(infit), 1.1),
     }
     fields = {"halves": None, "shared": None, "people": None, "findings": (), **others}
-    return Checks(columns=columns, limits=np.array(limits), bootstrap=bootstrap, **fields)
+    return Checks(columns=columns, limits=np.array(limits), critical=draws, **fields)
 
 
 def test_what_is_said_of_the_fit_of_items():
@@ -151,7 +151,7 @@ def test_what_is_said_of_the_fit_of_items():
     assert one.endswith(", though 1 is off by less than 0.1 beyond chance")
     two = the_checks([1.02, 0.97, 1.3], [0.1] * 3, misfit_p=[1e-4, 1e-4, 1e-4])._items_sentence()
     assert two.endswith(", though 2 are off by less than 0.1 beyond chance")
-    outside = the_checks([1.2, 0.97, 0.85, 1.0, np.nan], [0.1] * 5, bootstrap=100)._items_sentence()
+    outside = the_checks([1.2, 0.97, 0.85, 1.0, np.nan], [0.1] * 5, draws=100)._items_sentence()
     assert outside.endswith(", 2 outside their own 95% limits, where chance puts 0.2")  # .05 times 4
     warned = (si.Finding("misfitting_items", "warning", "2 items misfit.", ""),)
     assert the_checks([1.0], [0.1], findings=warned)._items_sentence() == "2 items misfit"
@@ -376,7 +376,9 @@ def test_items_that_misfit():
     assert finding.sentence.replace("'", "").startswith("3 of 4 items misfit beyond chance: underfit e, a; overfit b.")
     assert finding.items == ("a", "b", "e")
     one = item_fit.misfit_finding({**columns, "misfit": np.array(["underfit", "", "", "", ""], dtype=object)}, 500)
-    assert one.sentence.startswith("1 of 4 items misfits beyond chance (500 simulated data sets, adjusted for asking")
+    assert one.sentence.startswith(
+        "1 of 4 items misfits beyond chance (500 data sets drawn given the scores, adjusted for asking"
+    )
 
 
 def test_items_of_which_misfit_could_not_be_seen():

@@ -221,3 +221,18 @@ def test_groups_of_like_ability_hold_everybody_once():
         assert theta[k] == pytest.approx(ability[people].mean())
         np.testing.assert_array_equal(n[:, k], (~np.isnan(table[people])).sum(axis=0))
         np.testing.assert_array_equal(r[:, k], np.nansum(table[people], axis=0))
+
+
+def test_probabilities_of_curves_far_out():
+    """Where e^x is beyond the range of numbers, too."""
+    features = np.array([[[0.0, 0.0]], [[1.0, -1.0]], [[2.0, -2.0]]])  # categories x one parameter x abilities
+    has_category = np.array([[True, True, True], [True, True, False]])
+    model = module.CurveModel(features, has_category, np.ones((2, 1), dtype=bool))
+    near = model.probabilities(np.array([[0.5], [0.7]]))
+    for item, value in enumerate((0.5, 0.7)):
+        for q in range(2):
+            e = [np.exp(value * features[k, 0, q]) * has_category[item, k] for k in range(3)]
+            np.testing.assert_allclose(near[item, :, q], np.array(e) / sum(e))
+    far = model.probabilities(np.array([[900.0], [900.0]]))
+    np.testing.assert_allclose(far[0], [[0, 1], [0, 0], [1, 0]], atol=1e-300)
+    np.testing.assert_allclose(far[1], [[0, 1], [1, 0], [0, 0]], atol=1e-300)

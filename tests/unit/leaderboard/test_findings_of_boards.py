@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from spectral_irt.leaderboard.pairs import Disagreements
 
 import spectral_irt as si
 from drawn import drawn
 from spectral_irt.data.responses import turned
 from spectral_irt.errors import Finding
+from spectral_irt.leaderboard import contrasts, prompts, source
 from spectral_irt.leaderboard import findings as module
-from spectral_irt.leaderboard import pairs, prompts
+from spectral_irt.leaderboard.contrasts import Disagreements
 
 FIVE = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
@@ -93,7 +93,7 @@ def test_disagreements_are_counted_by_loops():
     by_mcnemar = rng.uniform(0, 0.1, (m, m))
     by_mcnemar = np.maximum(by_mcnemar, by_mcnemar.T)
     wins = rng.integers(0, 9, (m, m)).astype(float)
-    found = pairs.Contrasts(np.ones((m, m)), z, p, wins, by_mcnemar).disagreements()
+    found = contrasts.Contrasts(np.ones((m, m)), z, p, wins, by_mcnemar).disagreements()
     ability_alone = mcnemar_alone = opposite = 0
     for i in range(m):
         for j in range(i):
@@ -224,11 +224,25 @@ def test_pairs_that_are_listed(monkeypatch):
     answers = si.Responses.from_wide(x)
     prompt = np.arange(30) // 2
     for most in (10, 5):
-        monkeypatch.setattr(pairs, "ALL", most)
-        first, second = pairs.listed_pairs(6)
+        monkeypatch.setattr(contrasts, "ALL", most)
+        first, second = contrasts.listed_pairs(6)
         every = {(i, j) for i in range(6) for j in range(i + 1, 6)}
         some = {(0, j) for j in range(1, 6)} | {(k, k + 1) for k in range(5)}
         assert set(zip(first.tolist(), second.tolist(), strict=True)) == (every if most == 10 else some)
         met = [{prompt[k] for k in range(30) if not np.isnan(x[i, k])} for i in range(6)]
         both = [len(met[i] & met[j]) for i, j in zip(first, second, strict=True)]
-        assert pairs.shared_prompts(answers, prompt, first, second).tolist() == both
+        assert contrasts.shared_prompts(answers, prompt, first, second).tolist() == both
+
+
+def test_columns_that_a_table_of_answers_does_not_have(tmp_path):
+    """Named where they were wanted; else it is the items that are missing."""
+    table = tmp_path / "answers.csv"
+    table.write_text("model,prompt,right\na,p1,1\nb,p1,0\na,p2,0\n")
+    with pytest.raises(si.errors.OptionError, match="the table has no column 'topic'"):
+        source._columns_of_table([table], ["topic"], {"item": "prompt"})
+    without = tmp_path / "without.csv"
+    without.write_text("model,topic,right\na,x,1\nb,y,0\n")
+    with pytest.raises(si.errors.OptionError, match="the table has no column 'item'"):
+        source._columns_of_table([without], ["topic"], {})
+    found = source._columns_of_table([table], ["right"], {"item": "prompt"})
+    assert {name: list(values) for name, values in found.items()} == {"right": ["p1", "p2"]}

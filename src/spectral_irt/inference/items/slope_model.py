@@ -66,8 +66,8 @@ class CurveModel(NamedTuple):
     def probabilities(self, value: Floats) -> Floats:
         """Items x categories x abilities."""
         logit = np.einsum("ij,kjq->ikq", value, self.features)
-        logit = np.where(self.has_category[:, :, None], logit - logit.max(axis=1, keepdims=True), -np.inf)
-        p = np.exp(logit)
+        logit = np.where(self.has_category[:, :, None], logit, -np.inf)
+        p = np.exp(logit - logit.max(axis=1, keepdims=True))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def newton(self, value: Floats, counts: Floats, *, center: Floats | float, precision: float) -> Newton:
