@@ -12,7 +12,9 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.data import Responses
+from spectral_irt.data.design import examine
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
+from spectral_irt.estimators.anchored import matched
 from spectral_irt.joint_errors import JointErrors
 
 
@@ -228,3 +230,14 @@ def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se):
         (told, "are passed on to the other items"),
     ):
         assert words in next(one.sentence for one in fit.findings_ if one.code == "anchored")
+
+
+@pytest.mark.parametrize(("n_loose", "reason"), [(1, "1 item is not tied"), (2, "2 items are not tied")])
+def test_a_prior_for_items_that_nothing_ties_to_the_anchors_says_how_many_these_are(n_loose, reason):
+    """Everybody who met these items has them all right, so that they come below the others by any distance."""
+    rng = np.random.default_rng(1)
+    x = (rng.random((120, 4 + n_loose)) < 0.5).astype(float)
+    x[:, 4:] = 1
+    anchored, _ = matched(Anchors.of({0: 0.0, 1: 0.3}), Responses.from_wide(x))
+    plan = anchored.plan(examine(Responses.from_wide(x)), "auto").regularization
+    assert plan.reason.startswith(reason)

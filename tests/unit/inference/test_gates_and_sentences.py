@@ -12,7 +12,7 @@ from spectral_irt.estimators import linear_fit
 from spectral_irt.inference.fit import checks, item_fit, person_fit
 from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit
-from spectral_irt.inference.groups import score_test
+from spectral_irt.inference.groups import dif, score_test, slope_shifts
 from spectral_irt.inference.groups.grouping import mean_sentences
 from spectral_irt.inference.items.reversed_items import first_component, reversed_items
 from spectral_irt.inference.items.slopes import Slopes
@@ -392,3 +392,48 @@ def test_items_of_which_misfit_could_not_be_seen():
     assert f"About {float(f'{needed:.1g}'):,.0f} answers per item" in finding.remedy
     every = checks.not_visible(columns, np.array([0.8, 0.6, np.nan, np.nan]), np.array([0, 1]))
     assert "misfit could not be seen" in every.sentence
+
+
+@pytest.mark.parametrize(("n_differ", "said"), [(0, False), (4, False), (5, True)])
+def test_too_many_items_that_differ_between_groups(n_differ, said):
+    items = {"item": np.arange(10), "flagged": np.arange(10) < n_differ}
+    found = dif._too_many_differ(items)
+    assert len(found) == said
+    if said:
+        assert found[0].sentence.startswith("5 of 10 items differ between the groups")
+
+
+def test_shifts_by_slopes_are_centered_on_anchors():
+    shift = np.array([[0.0, 0.0, 0.0], [0.4, -0.2, 1.0]])
+    found = slope_shifts.SlopeShifts(shift, np.ones((2, 3))).centered_on(np.array([True, True, False]))
+    np.testing.assert_allclose(found.shift, [[0, 0, 0], [0.3, -0.3, 0.9]])
+    np.testing.assert_array_equal(found.se, 1)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_responses_are_drawn_where_the_group_is_on_the_common_scale(monkeypatch, number):
+    """The logit a (theta + origin) - t: intercepts of the first group's scale, less origin times the item's slope."""
+    people = si.simulate.partial_credit(7, 3, categories=3, seed=1).responses
+    ability = np.linspace(-1, 1, 7)
+    model = SimpleNamespace(ability=ability, ability_sd=ability + 2)
+    common = slope_shifts._CommonSlopes(
+        slope=np.array([0.5, 1.0, 2.0]), slope_se=np.zeros(3), intercepts=np.arange(6.0), origin=np.array([0.0, 0.3])
+    )
+    drawn_with = {}
+
+    def drawn(responses, intercepts, mean, sd, seed, slope):
+        drawn_with.update(n=responses.n_persons, intercepts=intercepts, mean=mean, sd=sd, slope=slope)
+        return responses
+
+    monkeypatch.setattr(slope_shifts, "redraw", drawn)
+    group = slope_shifts._GroupSlopes(people, model)
+    slope_shifts._draw_responses(group, common, number, np.random.SeedSequence(0))
+    copies = slope_shifts.COPIES
+    assert drawn_with["n"] == 7 * copies
+    slope_of_threshold = np.array([0.5, 0.5, 1.0, 1.0, 2.0, 2.0])
+    np.testing.assert_allclose(drawn_with["intercepts"], np.arange(6.0) - 0.3 * number * slope_of_threshold)
+    np.testing.assert_array_equal(drawn_with["mean"], np.tile(ability, copies))
+    np.testing.assert_array_equal(drawn_with["sd"], np.tile(ability + 2, copies))
+    monkeypatch.setattr(slope_shifts, "CELLS", slope_shifts.DRAWS * 21 * 2)
+    slope_shifts._draw_responses(group, common, number, np.random.SeedSequence(0))
+    assert drawn_with["n"] == 7 * 2  # of many responses fewer copies

@@ -108,6 +108,15 @@ def test_every_number_of_the_test(monkeypatch, categories, n_items, missing, sam
     assert (test.n_people, test.n_items) == (int(informative.sum()), n_items)
 
 
+def test_of_a_sample_the_difference_counts_in_the_errors_of_everybody():
+    """Errors of all are smaller by the root of the share that was taken."""
+    responses = si.Responses.from_wide(answers(2, 7, missing=False, seed=4))
+    sample = module._sample(responses, np.zeros(7), None, 0, Sampling())
+    everybody, quarter = (module._score_test(sample._replace(share=share)) for share in (1.0, 0.25))
+    assert quarter.in_errors == pytest.approx(2 * everybody.in_errors)
+    assert quarter.size == everybody.size
+
+
 A_TEST = HausmanTest(
     statistic=30.0,
     df=3,
