@@ -52,7 +52,7 @@ def tree_of(kind: str, answers: np.ndarray, about: dict[str, np.ndarray], **opti
     fit = estimator.fit(responses)
     found = []
     for name, values in about.items():
-        labels = values.tolist() if values.dtype.kind == "f" else [f"{name}{value}" for value in values]
+        labels = values.tolist() if values.dtype.kind in "fU" else [f"{name}{value}" for value in values]
         found.append(covariate(responses, name, labels))
     return dif_tree(fit.calibration_, responses, found, **options)
 
@@ -113,7 +113,7 @@ def speed(asked):
     fit = si.SpectralRasch().fit(responses)
     found = []
     for name, values in about.items():
-        labels = values.tolist() if values.dtype.kind == "f" else [f"{name}{value}" for value in values]
+        labels = values.tolist() if values.dtype.kind in "fU" else [f"{name}{value}" for value in values]
         found.append(covariate(responses, name, labels))
     del answers, shift, about
     trees = []

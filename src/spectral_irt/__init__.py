@@ -13,6 +13,7 @@ __version__ = "0.2.0"
 # a command starts at once and can be interrupted at any time.
 _NAMES = {
     "analysis": "Analysis",
+    "analysis.change": "change",
     "analysis.comparison": "compare",
     "bank": "AnchoredRasch Bank anchored_fit equate link load",
     "bank.adaptive": "next_item",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from spectral_irt import persons as persons
     from spectral_irt import simulate as simulate
     from spectral_irt.analysis import Analysis as Analysis
+    from spectral_irt.analysis.change import change as change
     from spectral_irt.analysis.comparison import compare as compare
     from spectral_irt.bank import AnchoredRasch as AnchoredRasch
     from spectral_irt.bank import Bank as Bank

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.dimensions.smith import SmithTest
     from spectral_irt.inference.fit.class_intervals import ItemTrait
+    from spectral_irt.inference.groups.change import Change
     from spectral_irt.inference.groups.dif import Differential
     from spectral_irt.inference.groups.tree import DifTree
     from spectral_irt.inference.items.distractors import Distractors
@@ -560,6 +561,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             sampling=self.sampling,
         )
 
+    @property
+    def change(self) -> Change:
+        """Change between waves, of an analysis by `si.change`."""
+        if self._change is None:
+            raise OptionError(
+                "this analysis is of one occasion; `si.change(responses, wave=...)` makes one of several."
+            )
+        return self._change
+
     def _tree(self, parts: Parts) -> DifTree | None:
         """The tree of the parts, where one was asked for."""
         if parts.tree is None:
@@ -701,6 +711,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         comparisons = self._comparisons(parts)
         for column, comparison in comparisons.items():
             findings += _findings_of_comparison(column, comparison, alone=len(comparisons) == 1)
+        if self._change is not None:
+            findings += self._change.findings
         tree = self._tree(parts)
         if tree is not None:
             findings += tree.findings

@@ -56,7 +56,7 @@ OF_FIT = (
 TABLES = (
     *("items", "thresholds", "persons", *OF_PEOPLE, "groups", "cuts"),
     *("item_fit", "item_trait", "curves", *OF_DIMENSIONS, "item_analysis", "distractors", "dif", "dif_thresholds"),
-    *("dif_tree", "dif_tree_items", "covariates"),
+    *("dif_tree", "dif_tree_items", "change", "item_change", "occasions", "covariates"),
     *("ranking", "tailored"),
 )
 RESULTS = (
@@ -231,6 +231,12 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         by_threshold = {name: dif for name, dif in grouped.items() if dif.by_threshold}
         if by_threshold:
             tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
+    if study._change is not None:
+        tables["change"] = study._change.table_columns
+        tables["item_change"] = study._change.shifts
+        if "persons" in tables:
+            tables["occasions"] = tables["persons"]
+            tables["persons"] = study._change.persons_on(scale)
     tree = study._tree(parts)
     if tree is not None:
         tables["dif_tree"] = tree.table_columns()
@@ -312,6 +318,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": _comparison_records(study, parts),
+        "change": None if study._change is None else study._change.to_dict(),
         "dif_tree": None if tree is None else tree.to_dict(),
         "facets": study._facet_record() if study.facets else None,
         "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),

@@ -20,6 +20,7 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.booklets import Booklets, booklets_of
 from spectral_irt.data.code_sums import code_findings, person_code_sums
+from spectral_irt.data.crossing import crossed
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import Finding, OptionError, check_option
 from spectral_irt.inference.facets import fair_average, subset_of_persons
@@ -50,6 +51,7 @@ from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 if TYPE_CHECKING:
     from spectral_irt.analysis.folder import Parts
     from spectral_irt.estimators.base import RaschEstimator
+    from spectral_irt.inference.groups.change import Change
     from spectral_irt.inference.groups.cluster_errors import ClusterErrors
     from spectral_irt.persons.plausible import PlausibleValues, Seed
 
@@ -105,6 +107,7 @@ class AnalysisOfPeople:
     calibration: Calibration
     responses: Responses
     moves: tuple[Move, ...] = ()
+    _change: Change | None = None  # where responses are of several waves
 
     def __init__(
         self,
@@ -124,6 +127,10 @@ class AnalysisOfPeople:
         if right_or_wrong:
             how = {"threshold": calibration.provenance.settings.get("threshold")}
         in_blocks = as_responses(responses, **how)
+        if calibration.facets is not None and in_blocks.facets is not None:
+            for name in calibration.facets.facets.facet_names:
+                if name not in in_blocks.facets.facet_names and name in (in_blocks.people or {}):
+                    in_blocks = crossed(in_blocks, name)
         self.calibration = calibration
         if right_or_wrong and in_blocks.thresholds.binary:
             self.responses = align(calibration.labels, in_blocks, ignore_unknown)

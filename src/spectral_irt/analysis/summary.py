@@ -189,6 +189,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         some = study._comparable()
         which = "" if some is None else f"subset 1, {int(some.sum()):,} of {count(len(some), 'person', 'people')}: "
         lines.append(("people", which + people(study.reliability(), study._words)))
+    if study._change is not None:
+        lines += [("change", sentence) for sentence in study._change.sentences]
     if not study.calibration.scale.is_logits:
         lines.append(("scale", scale_sentence(study)))
     if parts.fit:

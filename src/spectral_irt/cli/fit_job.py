@@ -39,6 +39,7 @@ from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralI
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.reading.side_tables import read_people
+from spectral_irt.reading.waves import WAVE, by_waves
 from spectral_irt.text import listed, one_or_many
 from spectral_irt.xlsx import is_workbook
 
@@ -88,6 +89,7 @@ class FitJob:
     page: bytes = b""  # the report
     pupil_pages: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
+    wave_order: list[str] = field(default_factory=list)  # of a wide table
     pictures: Pictures | None = None
 
     def run(self) -> None:
@@ -193,7 +195,15 @@ class FitJob:
         if self.source is not None:
             responses = self.source(progress)
         else:
-            options = {"facets": self.method.facet, **self.reading.categories()}
+            options: dict[str, Any] = {"facets": self.method.facet, **self.reading.categories()}
+            if self.method.waves:
+                table = by_waves(
+                    self.files, self.method.waves, sheet=self.reading.sheet, encoding=self.reading.encoding
+                )
+                options |= {"source": table.frame, "sheet": None, "encoding": None, "facets": [WAVE]}
+                self.wave_order = table.waves
+            elif self.method.wave:
+                options["facets"] = list(self.method.wave)
             if self.results.group_file is None:
                 options["people"] = self._columns()
                 if "wrong" in self.reading.blanks.values():
@@ -211,6 +221,7 @@ class FitJob:
             self.method.clustered_by,
             self.method.survey_weight,
             self.results.form,
+            self.method.arm,
             *self.results.columns(),
             *self.results.dif_tree,
         ]
@@ -290,6 +301,8 @@ class FitJob:
             groups = self._groups_of(responses)
             with warnings.catch_warnings(record=True) as heard:
                 study = self._fit(responses, progress, None if changed is None else changed.changes)
+            if study._change is not None:  # of persons on each occasion
+                groups = self._groups_of(study.responses)
             if changed is not None:
                 study._first_digest = changed.digest_before
                 study.ledger_findings = changed.findings
@@ -341,6 +354,8 @@ class FitJob:
     def _fit(self, responses: Responses, progress: Progress, changes: Changes | None = None) -> Analysis:
         """The analysis of these responses, as the method says; after moves, of the changed ones."""
         results, method = self.results, self.method
+        if method.wave or method.waves:
+            return self._change(responses, progress)
         estimator = self._estimator(responses)
         design = method.design_given(self._groups_of(responses))
         if estimator.several and results.anchors is not None:
@@ -358,6 +373,24 @@ class FitJob:
             progress.say("standard errors")
             study = study.clustered(method.clustered_by, method.population_by)
         return study
+
+    def _change(self, responses: Responses, progress: Progress) -> Analysis:
+        """The analysis of change between waves."""
+        from spectral_irt.analysis.change import change
+
+        progress.say("change between waves")
+        [wave] = self.method.wave or [WAVE]
+        return change(
+            responses,
+            wave,
+            arm=self.method.arm,
+            order=self.wave_order or self.method.wave.get(wave, ()),
+            each_item=self.method.each_item,
+            rating_scale=self.reading.model == "rsm",
+            ability=self.results.ability[0],
+            trait=self.results.trait,
+            progress=progress.say,
+        )
 
     def _changed(self, responses: Responses, progress: Progress) -> Changed:
         """The responses after the moves, with their record."""
@@ -523,6 +556,8 @@ class FitJob:
             unwanted.add("covariates")
         if not results.dif_tree:
             unwanted |= {"dif_tree", "dif_tree_items"}
+        if not (self.method.wave or self.method.waves):
+            unwanted |= {"change", "item_change", "occasions"}
         if self.reading.correct or self.reading.threshold is not None:
             unwanted.add("distractors")
         wanted = [name for name in TABLES if name not in unwanted]
@@ -578,7 +613,8 @@ class FitJob:
 
     def _reading_options(self) -> dict[str, Any]:
         """The options of `read`, for the record."""
-        options = {**self.reading.given(self.files), "facets": self.method.facet}
+        facets = [*self.method.facet, *self.method.wave]
+        options = {**self.reading.given(self.files), "facets": facets}
         if self.results.group_file is None:
             options["people"] = self._columns()
             if "wrong" in self.reading.blanks.values() and self.results.form is not None:
@@ -595,6 +631,8 @@ class FitJob:
             "anchors": results.anchors,
             "free": results.free or None,
             "form": results.form,
+            "arm": self.method.arm,
+            "waves": self.method.waves or None,
         }
         if results.group_file is not None:
             file, sheet = results.group_file

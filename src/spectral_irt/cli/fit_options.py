@@ -221,6 +221,24 @@ class Method:
         "Column of a facet, such as rater or occasion; repeatable. Severities are estimated with the items.",
         default=[],
     )
+    wave: dict[str, tuple[str, ...]] = columns(
+        "COLUMN",
+        "Column of waves, where persons answered the same items several times: change between waves, in change.csv. "
+        "time:pre<post gives their order.",
+        default={},
+        parse=_ordered_columns,
+    )
+    waves: list[str] = columns(
+        "PATTERN,PATTERN",
+        "The same in a wide table: a pattern of columns for each wave in order, as in 'q*_t1,q*_t2'; auto: by the ends "
+        "of the names.",
+        default=[],
+        parse=item_names,
+    )
+    arm: str | None = columns("COLUMN", "With --wave or --waves: the column with the arm of each person.")
+    each_item: bool = columns(
+        "", "With --wave or --waves: also fit Fischer's LLRA, each item of a person for itself.", default=False
+    )
     set: dict[str, Any] = method(
         "NAME=VALUE", f"A setting of the method: {', '.join(SETTINGS)}; repeatable.", default={}, parse=_settings
     )

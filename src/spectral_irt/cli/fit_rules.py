@@ -108,6 +108,40 @@ def ratings_go_with(options: FitOptions) -> str | None:
     return f"--facet does not go with {unfit} yet; leave out one of them." if unfit else None
 
 
+def change_goes_with(options: FitOptions) -> str | None:
+    """What is not built for waves."""
+    results = options.results
+    method = options.method
+    if not (method.wave or method.waves):
+        idle = _named({"--arm": method.arm, "--each-item": method.each_item})
+        return f"{idle} goes with --wave or --waves; name the waves." if idle else None
+    if len(method.wave) + bool(method.waves) > 1:
+        return "--wave and --waves say the same of a long and of a wide table; give one of them, with one column."
+    unfit = _named(
+        {
+            "--facet": method.facet,
+            "--key": options.reading.key,
+            "--bank": results.bank,
+            "--anchors": results.anchors,
+            "--rank": results.rank[0],
+            "--form": results.form,
+            "--group-file": results.group_file,
+            "--pupil-pages": results.pupil_pages,
+            "--clustered-by": method.clustered_by,
+            "--survey-weight": method.survey_weight,
+            "--population-by": method.population_by,
+            "--item-covariates": results.item_covariates,
+            "--design adaptive": method.design == "adaptive",
+            f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
+            "--set": method.set,
+            "--hold-out": results.hold_out,
+            "options that change items or persons (--drop, --split, ...)": results.moved,
+        }
+    )
+    flag = "--waves" if method.waves else "--wave"
+    return f"{flag} does not go with {unfit} yet; leave out one of them." if unfit else None
+
+
 def covariates_go_with(options: FitOptions) -> str | None:
     if options.results.item_covariates is None:
         return None
@@ -248,6 +282,7 @@ RULES: tuple[Rule, ...] = (
     free_needs_anchors,
     free_items_leave_the_bank,
     ratings_go_with,
+    change_goes_with,
     covariates_go_with,
     ratings_are_about_people,
     cuts_are_about_people,

@@ -354,6 +354,9 @@ class RaschEstimator:
         self._check_numbers()
         start = time.perf_counter()
         responses = self._read(data)
+        linear = design.get("design")
+        if linear is not None:  # which may name columns about persons
+            responses = linear.crossed(responses)
         if self.threads is not None:
             responses = self._threaded(responses)
         check_usable(responses)

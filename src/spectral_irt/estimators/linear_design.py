@@ -22,6 +22,7 @@ from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.categories import Groups, group_codes
+from spectral_irt.data.crossing import crossed
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
@@ -121,6 +122,24 @@ class LinearDesign:
 
     def _of_facet(self, name: str) -> Factor:
         return Factor("number" if name in self.numbers else "facet", name)
+
+    def crossed(self, responses: Responses) -> Responses:
+        """The responses with the columns about persons that the formula names as facets: they enter where they meet a
+        facet within persons, as in `wave:arm`. By itself such a column is in the abilities, and conditioned out."""
+        facets = () if responses.facets is None else responses.facets.facet_names
+        known = {ITEMS, "item", *facets, *self.properties}
+        names = dict.fromkeys(name for term in self.terms if term not in known for name in term.split(INTERACTION))
+        for name in names:
+            if name in known or name not in (responses.people or {}):
+                continue
+            of_facets = [term for term in self.terms if name in term.split(INTERACTION)]
+            if any(not set(term.split(INTERACTION)) & {*facets, ITEMS, "item"} for term in of_facets):
+                raise OptionError(
+                    f"{name!r} is a column about persons, whose main effect is in their abilities; it enters a design "
+                    f"with what persons meet on both sides, as in `wave:{name}`."
+                )
+            responses = crossed(responses, name)
+        return responses
 
     def _factors_of(self, term: str, facets: Sequence[str]) -> tuple[Factor, ...]:
         known = [ITEMS, *facets, *self.properties]

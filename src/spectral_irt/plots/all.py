@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.inference.dimensions.local_dependence import LocalDependence
     from spectral_irt.inference.groups.dif import Differential
+    from spectral_irt.plots.change import ChangePlot, PersonChangePlot
     from spectral_irt.plots.dif import DifferentialPlot
     from spectral_irt.plots.tree import TreePlot
 
 EVERY = ("wright", "items", "fit", "information", "scores")  # what every analysis has
+CHANGE = ("change", "person_change")  # of several waves
 COMPARED = 4  # comparisons of groups, and facets, that are drawn
 DIF, FACETS = (tuple(f"{name}{k}" for k in ("", *range(2, COMPARED + 1))) for name in ("dif", "facet"))
-NAMES = (*EVERY, "icc", "categories", "distractors", *DIF, *FACETS, "dif_tree")  # of the standard set
+NAMES = (*EVERY, "icc", "categories", "distractors", *DIF, *FACETS, "dif_tree", *CHANGE)  # of the standard set
 KINDS = ("svg", "png")
 
 
@@ -153,6 +155,18 @@ class Plots:
         tree = columns if isinstance(columns, DifTree) else self.study.dif_tree(columns, **options)
         return TreePlot.of(tree, self.study._words)
 
+    def change(self) -> ChangePlot:
+        """Mean measures by wave and arm, of an analysis by `si.change`."""
+        from spectral_irt.plots.change import ChangePlot
+
+        return ChangePlot.of(self.study)
+
+    def person_change(self) -> PersonChangePlot:
+        """Each person's first measure against the last, with the band of changes that may be error alone."""
+        from spectral_irt.plots.change import PersonChangePlot
+
+        return PersonChangePlot.of(self.study)
+
     def against(self, other: Any, *, method: str = "robust") -> Agreement:
         """The difficulties of another calibration (or bank, fit, analysis) against these, over the common items.
 
@@ -208,6 +222,8 @@ class Pictures:
             displays |= {name: partial(plot.dif, *comparison) for name, comparison in comparisons}
             if parts.tree is not None:
                 displays["dif_tree"] = partial(plot.dif_tree, study._tree(parts))
+        if study._change is not None:
+            displays |= {name: getattr(plot, name) for name in CHANGE}
         displays |= {name: partial(plot.facet, facet) for name, facet in zip(FACETS, study.facets, strict=False)}
         figures: dict[str, Any] = {}
         left_out: dict[str, str] = {}

@@ -340,7 +340,7 @@ def refuse_two_occasions(table: Table, layout: Wide) -> None:
     raise ReadError(
         f"{table.name} seems to have the same items on two occasions, {first.span} and {second.span}, for the same "
         f"people; they are not one test. Choose one, as with `items={first.pattern!r}`, or name both to have them "
-        f"together: `items={both!r}`.{every}"
+        f"together: `items={both!r}`. Change between them: spectral-irt fit ... --waves {both!r}.{every}"
     )
 
 

@@ -265,7 +265,10 @@ class ReportData:
         """Of an analysis; `record` is its record where more is known about the files."""
         of_page = {**plain(record or study.record(parts))}
         of_page["findings"] = [plain(finding_record(finding, for_page)) for finding in study.findings(parts)]
-        return cls(study, parts, of_page, study.tables(parts), list_persons)
+        tables = study.tables(parts)
+        if "occasions" in tables:  # what the sections about people are about
+            tables["persons"] = tables["occasions"]
+        return cls(study, parts, of_page, tables, list_persons)
 
     @property
     def scale(self) -> Scale:

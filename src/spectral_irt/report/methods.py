@@ -145,6 +145,7 @@ def paragraph(record: Mapping[str, Any], words: Words = TEST) -> Passage:
         _population(record),
         _groups(record),
         _tree(record),
+        _change(record),
         Passage([f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}."]),
     )
     return Passage(
@@ -158,6 +159,9 @@ def _calibration(record: Mapping[str, Any]) -> Passage:
     counts = record["counts"]
     model = MODELS[record.get("model") or "rasch"]
     people = count(counts.get("persons") or 0, "person", "people")
+    waves = within(record, "change", "waves")
+    if waves:
+        people = f"{count(within(record, 'change', 'n_persons'), 'person', 'people')} in {len(waves)} waves"
     text = f"Answers of {people} to {count(counts.get('items') or 0, 'item')} were calibrated under the {model.paper}"
     cited = {*model.cites}
     facets = record.get("facets")
@@ -347,6 +351,24 @@ def _groups(record: Mapping[str, Any]) -> Passage:
     return Passage([sentence], {"zwick", "benjamini", origin})
 
 
+def _change(record: Mapping[str, Any]) -> Passage:
+    change = record.get("change")
+    if not change:
+        return Passage()
+    of_arms = " and its differences between arms" if len(change["arms"]) > 1 else ""
+    sentences = [
+        f"Change between waves{of_arms} was estimated by conditional maximum likelihood given each person's total over "
+        "all items and waves (Fischer, 1989), with errors of the sandwich over persons, p-values adjusted for the "
+        "waves (Holm, 1979), and score tests of response shift for each item and wave."
+    ]
+    if change.get("each_item"):
+        sentences.append("The linear logistic model with relaxed assumptions (LLRA) took each item by itself.")
+    sentences.append(
+        "Changes of single persons count as reliable beyond 1.96 standard errors (Jacobson & Truax, 1991)."
+    )
+    return Passage(sentences, {"fischer", "holm", "jacobson"})
+
+
 def _tree(record: Mapping[str, Any]) -> Passage:
     tree = record.get("dif_tree")
     if not tree:
@@ -382,6 +404,18 @@ def fit_command(record: Mapping[str, Any]) -> str:
 
 def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The lines of Python that make the analysis, `study`."""
+    change = record.get("change")
+    if change:
+        arguments = ["answers", repr(change["wave"]), *_keywords({"arm": within(record, "input", "arm")})]
+        if change.get("each_item"):
+            arguments.append("each_item=True")
+        if within(record, "input", "waves"):
+            return ()  # a wide table, which the command makes long
+        return (
+            "import spectral_irt as si",
+            f"answers = {_read_call(record)}",
+            f"study = si.change({', '.join(arguments)})",
+        )
     return (
         "import spectral_irt as si",
         f"answers = {_read_call(record)}",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spectral_irt.errors import OptionError, for_page
 from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
+from spectral_irt.report.change import change
 from spectral_irt.report.changes import changes
 from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
@@ -45,6 +46,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "findings": ("Findings", findings),
     "questions": ("Questions to look at", questions),
     "summary": ("Summary", summary),
+    "change": ("Change over time", change),
     "wright": ("People and items on one scale", wright),
     "items": ("Items", item_table),
     "facets": ("", facets),
