@@ -15,7 +15,7 @@ PAGES_BY_MYPY := tests/unit/test_docs_site.py::test_mypy_accepts_the_python_of_e
 
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
 
-.PHONY: docs screenshots demo test test-quick test-lowest test-r lint format bench reproduce release-check clean help
+.PHONY: docs screenshots demo test test-quick test-lowest test-r lint format bench validate reproduce release-check clean help
 
 help:
 	@echo "make demo        calibrate the bundled quiz and show the result"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
 	@echo "make bench       the main benchmarks: time and memory, efficiency, ranks, ordered answers, findings"
+	@echo "make validate    numbers of other programs, books, closed forms and simulation beside ours (minutes); no R"
 	@echo "make docs        the documentation as a site, build/site/index.html; pictures of the tutorials are made anew"
 	@echo "make screenshots the pictures of the report and of the app in docs"
 	@echo "make release-check  wheel and sdist built, installed and used in empty environments of every Python found"
@@ -84,6 +85,10 @@ bench: $(VENV)/.dev
 	@$(BIN)/python benchmarks/ranks.py
 	@$(BIN)/python benchmarks/ordered.py
 	@$(BIN)/python benchmarks/what_fits.py --replicates 50
+
+# Every number of docs/validation again.
+validate: $(VENV)/.dev
+	@$(WORKERS) $(BIN)/python -m validation
 
 # With the datasets in SPECTRAL_IRT_DATA; without it, the simulations and LSAT. Interrupted, it goes on where it was.
 reproduce: $(VENV)/.dev
