@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from pictures import Picture
 from ratings import simulated
 from spectral_irt import simulate
 from spectral_irt.analysis.ledger import ledger_text, read_ledger
@@ -568,3 +569,43 @@ def test_an_option_that_would_name_other_items_is_not_offered():
     assert pointed.option == ""
     assert pointed.remedy == "Read it. `study.drop('rust, iron')` leaves one out."
     assert pointing_at_move(finding, None) is finding
+
+
+@pytest.fixture(scope="module")
+def before_and_after():
+    """A quiz with the scale 500, 100, and the same without two items."""
+    responses = quiz()
+    first = si.SpectralRasch().fit(responses).analyse(responses).rescale(500, 100)
+    return first, first.drop("q1", "q2")
+
+
+def test_persons_who_change_class_at_a_cut_are_those_of_a_plain_count(before_and_after):
+    first, second = before_and_after
+    comparison = first.compare(second, cuts=[560, 450])
+    both = [f"q{k}" for k in range(3, 9)]
+    of_items = [study.calibration.difficulty[study.calibration.positions(both)] for study in before_and_after]
+    shift = np.mean(of_items[0] - of_items[1])
+    abilities = [np.asarray(first.persons()["ability"]), np.asarray(second.persons()["ability"]) + shift]
+    scale = first.calibration.scale
+    measures = [scale.mean + scale.unit * ability for ability in abilities]
+    classes = [(measure >= 450).astype(int) + (measure >= 560) for measure in measures]
+    changed = int(np.sum(classes[0] != classes[1]))
+    assert 0 < changed < 400
+    assert f"{changed} of 400 people change class at 560, 450." in comparison.sentences
+    picture = comparison.plot()
+    table = picture.frame()
+    np.testing.assert_allclose(table["ability_before"], measures[0])
+    np.testing.assert_allclose(table["ability_after"], measures[1])
+    np.testing.assert_array_equal(table["class_before"], classes[0])
+    np.testing.assert_array_equal(table["class_after"], classes[1])
+    assert "class_before" not in first.compare(second).plot().frame().columns
+
+
+@pytest.mark.slow
+def test_the_picture_of_persons_before_and_after_is_readable(before_and_after):
+    first, second = before_and_after
+    seen = Picture(first.compare(second, cuts=[500]).plot().plot())
+    assert 0.02 < seen.ink < 0.6
+    assert not seen.overlaps()
+    assert not seen.cut()
+    assert {"before: ability (scale of report)", "Persons before and after"} <= {text.get_text() for text in seen.texts}

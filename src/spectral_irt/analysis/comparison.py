@@ -16,7 +16,7 @@ import numpy as np
 
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.likelihood import conditional_likelihood
-from spectral_irt.calibration import Calibration
+from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
@@ -26,6 +26,7 @@ from spectral_irt.text import count, listed, number, within
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.plots.before_after import BeforeAfter
 
 
 QUICK = 1_000_000  # responses whose exact likelihood is computed
@@ -63,6 +64,8 @@ class Comparison:
         Items that only one has, how far persons moved, and which findings went and came.
     shift : float
         By how much the later fit was shifted, in logits.
+    scale, cuts
+        The scale of report of the first fit, and points of it between classes of persons.
     """
 
     lines: tuple[Line, ...]
@@ -71,6 +74,8 @@ class Comparison:
     sentences: tuple[str, ...]
     shift: float
     frame_kind: str | None = None
+    scale: Scale = LOGITS
+    cuts: tuple[float, ...] = ()
 
     def item_table(self) -> Table:
         """The items of both fits: `item, difficulty_before, difficulty_after, difference, se, z, infit_before,
@@ -80,6 +85,13 @@ class Comparison:
     def person_table(self) -> Table:
         """The persons of both fits: `person, ability_before, ability_after, difference`, on one scale."""
         return make_table(self.persons, self.frame_kind)
+
+    def plot(self) -> BeforeAfter:
+        """Persons before against after, as a display with `frame()`, `plot()` and `save(path)`; with cuts, those who
+        change class are orange."""
+        from spectral_irt.plots.before_after import BeforeAfter
+
+        return BeforeAfter.of(self.persons, self.cuts, self.scale, self.frame_kind)
 
     def _repr_html_(self) -> str:
         """For notebooks: numbers of both fits, and the sentences."""
@@ -191,7 +203,9 @@ def compared(
     sentences = [*_only_in_one(first, second), *_moved_items(items), *_moved_persons(persons, cuts, first)]
     sentences += _findings_that_changed(first.record, second.record)
     lines = (*_lines(first.record, second.record), *more)
-    return Comparison(lines, items, persons, tuple(sentences), shift, first.calibration.frame_kind)
+    scale = first.calibration.scale
+    cuts = tuple(cuts)
+    return Comparison(lines, items, persons, tuple(sentences), shift, first.calibration.frame_kind, scale, cuts)
 
 
 def _common_items(first: Fitted, second: Fitted) -> tuple[Ints, Ints]:

@@ -29,7 +29,9 @@ def compare_fits(
     *,
     mode: Mode,
     cut: str | None = own("NUMBER,...", "Count persons who change class at these points of the first fit's scale."),
-    output: Path | None = output_at("DIR", "Write items.csv and persons.csv of both fits to this folder."),
+    output: Path | None = output_at(
+        "DIR", "Write items.csv and persons.csv of both fits, and a picture of the persons, to this folder."
+    ),
 ) -> None:
     """Compare two fits: items, persons, reliability, targeting, fit and findings, before and after a change.
 
@@ -42,8 +44,11 @@ def compare_fits(
       spectral-irt fit quiz.csv --key key.csv --split tides:region -o second
       spectral-irt compare-fits first second
     """
+    import numpy as np
+
     from spectral_irt.analysis.comparison import compared
     from spectral_irt.files import all_or_nothing
+    from spectral_irt.plots.base import write_figure
     from spectral_irt.tables import write_csv
     from spectral_irt.xlsx import is_workbook
 
@@ -53,9 +58,16 @@ def compare_fits(
     comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)
     if output is not None:
         tables = {"items": comparison.items, "persons": comparison.persons}
-        with all_or_nothing([output / f"{name}.csv" for name in tables], inputs=[before, after]) as drafts:
-            for draft, columns in zip(drafts, tables.values(), strict=True):
+        targets = [output / f"{name}.csv" for name in tables]
+        has_persons = np.isfinite(comparison.persons["difference"]).sum() > 1
+        if has_persons:
+            targets.append(output / "persons.svg")
+        with all_or_nothing(targets, inputs=[before, after]) as drafts:
+            for draft, columns in zip(drafts, tables.values(), strict=False):
                 write_csv(draft, columns)
+            if has_persons:
+                figure: Any = comparison.plot().plot().figure
+                write_figure(figure, drafts[-1], targets[-1])
 
     def record() -> dict[str, Any]:
         return {
