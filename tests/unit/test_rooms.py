@@ -17,6 +17,7 @@ DOORS = {
     "estimators/base.py": {"analysis"},
     "estimators/anchored.py": {"bank"},
     "analysis/analysis.py": {"bank", "plots", "report"},
+    "analysis/comparison.py": {"plots"},
     "calibration.py": {"bank"},
 }
 
