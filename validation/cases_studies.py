@@ -266,6 +266,21 @@ def critical_values(seed: int) -> Mapping[str, float]:
     return {"any item": float((np.asarray(table["infit_conditional_p_family"]) < LEVEL).any())}
 
 
+def votes(seed: int) -> Mapping[str, float]:
+    """Six contestants, 400 votes between two of them each."""
+    rng = np.random.default_rng(seed)
+    ability = np.linspace(-1, 1, 6)
+    first, second = np.array([rng.choice(6, 2, replace=False) for _ in range(400)]).T
+    first_wins = rng.random(400) < 1 / (1 + np.exp(ability[second] - ability[first]))
+    names = np.array([f"m{k}" for k in range(6)], dtype=object)
+    winner = names[np.where(first_wins, first, second)]
+    board = si.Pairs.read(pl.DataFrame({"first": names[first], "second": names[second], "winner": winner}))
+    table = board.table()
+    order = np.argsort(np.asarray(table["contestant"]).astype(str))
+    estimate, se = (np.asarray(table[name], dtype=float)[order] for name in ("ability", "se"))
+    return {"ability": covered(estimate - estimate.mean(), se, ability)}
+
+
 STUDIES = (
     Study("right and wrong, 400 x 10", RIGHT_AND_WRONG, right_and_wrong),
     Study("dimensions, 400 x 10", dict.fromkeys(("first contrast", "dependent pairs, any"), LEVEL), dimensions),
@@ -284,6 +299,7 @@ STUDIES = (
     Study("raters, 150 persons, 2 of 6 raters", {"severity": COVERED}, raters, share=0.5),
     Study("DIF tree, 600 x 8", {"a split": LEVEL}, trees),
     Study("critical values, 200 x 8", {"any item": LEVEL}, critical_values, share=0.5),
+    Study("votes, 6 contestants, 400 votes", {"ability": COVERED}, votes),
 )
 CLOSE = 0.01  # of a number that is no count
 
