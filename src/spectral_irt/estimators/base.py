@@ -355,7 +355,7 @@ class RaschEstimator:
         start = time.perf_counter()
         responses = self._read(data)
         linear = design.get("design")
-        if linear is not None:  # which may name columns about persons
+        if linear is not None and not isinstance(linear, str):  # which may name columns about persons
             responses = linear.crossed(responses)
         if self.threads is not None:
             responses = self._threaded(responses)
