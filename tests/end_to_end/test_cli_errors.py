@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from end_to_end.tables import contents
@@ -88,7 +90,7 @@ REFUSED = [  # a command that good.csv is there for, and what it says
     # Options of other commands, and what other programs call it.
     ("score x --group g", "no option --group here; spectral-irt fit and spectral-irt pack have it;"),
     ("score x --cut 3", "no option --cut here; spectral-irt fit and spectral-irt compare-fits have it;"),
-    ("shortlist x --clustered-by g", "spectral-irt leaderboard have it"),
+    ("shortlist x --clustered-by g", "spectral-irt pairs have it"),
     ("fit good.csv --dif", "no option --dif; --group"),
     ("fit good.csv --html", "no option --html; --report"),
     ("fit good.csv --2pl", "no option --2pl; slopes"),
@@ -299,3 +301,19 @@ def test_debug_shows_the_traceback_of_bad_input_too(cli):
 def test_not_enough_memory_is_said(cli, good, monkeypatch):
     monkeypatch.setattr(SpectralRasch, "_estimate", raising(MemoryError))
     cli.refused("fit good.csv", "not enough memory", "--memory", "--set se=none")
+
+
+def test_the_look_at_ratings_says_what_their_fit_says(cli):
+    """An item by one rater is no item: nothing about categories and links of such combinations."""
+    rng = np.random.default_rng(2)
+    rows = [
+        {"essay": f"e{e}", "rater": "abc"[e % 3], "style": int(rng.integers(1, 4)), "org": int(rng.integers(1, 4))}
+        for e in range(45)
+    ]
+    pl.DataFrame(rows).write_csv("single.csv")
+    said = " ".join(cli.ok("fit single.csv --facet rater --dry-run").split())
+    assert "The raters fall into 3 subsets that nothing links: 'a' | 'b' | 'c'." in said
+    assert " × " not in said
+    assert "prior" not in said
+    refused = cli("check single.csv --facet rater")
+    assert "spectral-irt fit has it, and with --dry-run does what check does" in " ".join(refused.err.split())

@@ -199,3 +199,13 @@ def test_labels_are_no_markup_and_numbers_are_never_cut(cli, odd, width, monkeyp
     assert {c for c in out if not c.isprintable()} == {"\n"}
     if width >= 80:
         assert all(label in out for label in LABELS if label.isprintable() and len(label) < 12)
+
+
+def test_of_a_rating_scale_an_item_without_its_lowest_category_rests_on_no_prior(cli):
+    """The other items tell where its thresholds lie: check says what fit does."""
+    rng = np.random.default_rng(3)
+    answers = {f"i{k}": rng.integers(0, 3, 90) for k in range(1, 9)}
+    answers["i4"] = np.maximum(answers["i4"], 1)
+    pl.DataFrame({"person": np.arange(90).astype(str), **answers}).write_csv("liking.csv")
+    assert "prior alone" not in " ".join(cli.ok("check liking.csv --model rsm").split())
+    assert "prior alone" not in " ".join(cli.ok("fit liking.csv --model rsm --skip persons,fit").split())

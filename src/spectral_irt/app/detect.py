@@ -108,8 +108,11 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
         repeated = not isinstance(layout, Long) and bool(table.head(people).drop_nulls().is_duplicated().any())
     for k, name in enumerate(table.columns):
         words = set(words_of(name))
-        if words & RATERS and (roles[k] == UNUSED or (roles[k] == ITEM and repeated)):
-            roles[k] = RATER
+        if words & RATERS and roles[k] in (UNUSED, ITEM):
+            # Ratings 0 to 3 by a rater may be an item of this name; names of raters are none.
+            has_names = one_spelling(table.head(k)).cast(pl.Float64, strict=False).count() == 0
+            if roles[k] == UNUSED or repeated or has_names:
+                roles[k] = RATER
         category = says_attribute(name) and words & CATEGORIES
         if roles[k] == UNUSED and not words & BOOKLETS:
             text = one_spelling(table.head(k)).cast(pl.Float64, strict=False).count() == 0

@@ -12,7 +12,7 @@ the responses into the categories of the anchors.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +33,7 @@ from spectral_irt.estimators.anchored import Anchors
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.joint_errors import JointErrors, known_errors
 from spectral_irt.persons.align import in_categories_of
-from spectral_irt.text import listed
+from spectral_irt.text import listed, one_or_many
 
 if TYPE_CHECKING:
     from spectral_irt.reading.frame import Table
@@ -48,8 +48,8 @@ class AnchoredResponses(NamedTuple):
     anchors: Anchors
 
 
-def anchored_to(responses: Responses, place: str | Path) -> AnchoredResponses:
-    """The responses in the categories of the anchors in this place, and these."""
+def anchored_to(responses: Responses, place: str | Path, free: Sequence[Any] = ()) -> AnchoredResponses:
+    """The responses in the categories of the anchors in this place, but for those to be set `free`; and the anchors."""
     path = Path(place).expanduser()
     bank = None
     source: Bank | Path = path
@@ -64,7 +64,27 @@ def anchored_to(responses: Responses, place: str | Path) -> AnchoredResponses:
         codes = bank.calibration.codes[positions(anchors.items, bank.items)]
     else:
         codes = _codes_in_data(anchors.items, max_score, responses)
-    return AnchoredResponses(in_categories_of(anchors.items, max_score, codes, responses), anchors)
+    is_fixed = np.ones(len(max_score), dtype=bool)
+    freed = positions(free, anchors.items)
+    is_fixed[freed[freed >= 0]] = False
+    items = anchors.items[is_fixed]
+    if bank is None:
+        _check_locations(items[max_score[is_fixed] == 1], responses)
+    return AnchoredResponses(in_categories_of(items, max_score[is_fixed], codes[is_fixed], responses), anchors)
+
+
+def _check_locations(items: Labels, responses: Responses) -> None:
+    """An error where an anchor is one difficulty, as in an IFILE=, of an item that has several thresholds here."""
+    place = positions(items, responses.items)
+    in_data = place[place >= 0]
+    several = responses.items[in_data[responses.thresholds.max_score[in_data] > 1]]
+    if len(several):
+        have = one_or_many(len(several), "which has", "which have")
+        raise OptionError(
+            f"the anchors have one difficulty for {listed(several)}, {have} more than two categories in the data. Give "
+            f"the thresholds (columns item, category, threshold), or estimate these items: "
+            f"`free={','.join(map(str, several.tolist()))!r}`."
+        )
 
 
 def _without_merged(anchors: Anchors, responses: Responses) -> Anchors:

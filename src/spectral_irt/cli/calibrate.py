@@ -62,15 +62,22 @@ def look_at(job: FitJob, mode: Mode) -> None:
         if threads is not None:
             responses = responses.using(LocalEngine(threads))
         of = {} if responses.people is None else job.groups(responses.people, responses)
-        # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
-        if method.design != "adaptive":  # which would explain what the test finds
-            progress.say("conditional against marginal likelihood")
-            with suppress(*UNTESTABLE):
-                test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
+        if responses.facets is not None:  # an item by one rater is no item by itself: what a fit finds is what there is
+            about_the_data = job.findings_of_ratings(responses, progress)
+        else:
+            # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
+            found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
+            about_the_data = list(found.findings)
+            if method.design != "adaptive":  # which would explain what the test finds
+                progress.say("conditional against marginal likelihood")
+                with suppress(*UNTESTABLE):
+                    test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
         form = job.results.form
         about_forms = () if form is None else booklets_of(responses, form).findings(responses)
-    about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
+    beside_the_data = {"regularization", "not_converged", "bias_correction"}
+    if job.reading.model == "rsm":  # the other items tell where a threshold without answers lies
+        beside_the_data.add("empty_categories")
+    about_the_data = [finding for finding in about_the_data if finding.code not in beside_the_data]
     findings = [*responses.notes, *about_the_data, *about_forms, *(() if test is None else test.findings)]
 
     def show_them() -> None:

@@ -166,6 +166,11 @@ class FitJob:
 
         return AnchoredRasch(self._enlarged or self.results.anchors, free=self.results.free, **parameters)
 
+    def findings_of_ratings(self, responses: Responses, progress: Progress) -> list[Finding]:
+        """What a fit of ratings has to say about the data: subsets that nothing links, people who tell nothing."""
+        estimator = self._estimator(responses).fit(responses, progress=progress.say)
+        return [finding for finding in estimator.findings_ if finding not in responses.notes]
+
     def _refuse_with_anchors(self, parameters: dict[str, Any], model: str) -> None:
         """An error where the method is one that cannot fix items."""
         method = self.method
@@ -361,7 +366,7 @@ class FitJob:
         if estimator.several and results.anchors is not None:
             from spectral_irt.bank.anchors import anchored_to
 
-            responses, design["anchors"] = anchored_to(responses, results.anchors)
+            responses, design["anchors"] = anchored_to(responses, results.anchors, results.free)
             design["free"] = results.free
         if changes is not None and estimator.model == RATING_SCALE:
             estimator.set_params(groups=rating_scales(changes))

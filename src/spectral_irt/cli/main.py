@@ -320,6 +320,8 @@ def _unknown(error: Exception) -> str | None:
         kind, name, context = "option", str(error.option_name), error.ctx  # type: ignore[attr-defined]
         known = _flags(context.command)
         elsewhere = _commands_with(name)
+        if elsewhere and context.info_name == "check" and name in _flags(program.get_command(None, "fit")):
+            elsewhere += ", and with --dry-run does what check does"
     else:
         return None
     for row in INSTEAD.strip().splitlines():

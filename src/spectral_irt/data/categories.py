@@ -184,7 +184,8 @@ class _Gaps(NamedTuple):
         uneven = self.items & ((self.lowest > lowest_of_all) | (self.highest - lowest_of_all + 1 > self.n_used))
         things = tuple(dict.fromkeys(names[uneven].tolist()))
         sentence = f"{_have_unused(names[uneven])}. The others are renumbered."
-        remedy = "A threshold without answers on both sides cannot be estimated; check the categories of these items."
+        these = one_or_many(len(things), "this item", "these items")
+        remedy = f"A threshold without answers on both sides cannot be estimated; check the categories of {these}."
         return (Finding("categories_collapsed", "warning", sentence, remedy, things),)
 
 

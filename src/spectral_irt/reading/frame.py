@@ -103,7 +103,14 @@ class Table:
             several = "two columns" if len(parts) == 2 else f"{len(parts)} columns"
             each = ", ".join(f"`{role}={part!r}`" for part in parts)
             raise OptionError(f"{what} {listed(parts)} are {several}. Name each by itself: {each}.")
-        raise OptionError(f"{what} its columns are {listed(self.columns)}.{did_you_mean(name, names)}")
+        advice = did_you_mean(name, names)
+        numbered = re.compile(rf"{re.escape(str(name))}[ _.-]?\d+")
+        if role == "facet" and sum(numbered.fullmatch(each) is not None for each in names) > 1:
+            advice = (
+                f" Each {name} has a column of its own here: leave out `facet=`, and these columns are the items; "
+                "larger difficulty = more severe."
+            )
+        raise OptionError(f"{what} its columns are {listed(self.columns)}.{advice}")
 
     def without_second_header(self) -> Table:
         """The table without a first row that names the columns again, or holds the questions: words above numbers."""

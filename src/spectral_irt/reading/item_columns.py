@@ -225,8 +225,10 @@ def _patterns(names: Sequence[Any]) -> list[str]:
     and dots."""
     families = families_of(names)
     in_families = {place for family in families for place in family.columns}
+    patterns = [family.pattern for family in families]
     others = [str(name) for place, name in enumerate(names) if place not in in_families]
-    patterns = [*(family.pattern for family in families), *others]
+    # A pattern may mean a column beside its family, too: M* is M01 to M20, and M05A.
+    patterns += [name for name in others if not any(fnmatchcase(name, pattern) for pattern in patterns)]
     return patterns if len(patterns) <= MOST_PATTERNS else [*patterns[:PATTERNS], "..."]
 
 

@@ -216,3 +216,22 @@ def test_results_of_ordered_answers_whose_codes_begin_with_1(tmp_path):
     fit = si.SpectralPartialCredit().fit(again, anchors=anchors)
     np.testing.assert_allclose(fit.thresholds_, study.calibration.thresholds, atol=1e-12)
     assert again.category_codes()[0].tolist() == [1, 2, 3, 4]
+
+
+def test_one_difficulty_is_no_anchor_of_an_item_with_several_thresholds(tmp_path):
+    """Of an IFILE= with a partial credit item: its measure says nothing of thresholds; set free, it is estimated."""
+    dense = simulate.partial_credit(300, 3, categories=3, seed=3).responses.to_dense()
+    dense = np.hstack([dense[:, :1], np.minimum(dense[:, 1:], 1)])
+    responses = Responses.from_wide(dense, items=["M001", "M004", "new"], ordered=True)
+    place = written(tmp_path, IFILE)
+    said = r"one difficulty for 'M001', which has more than two categories in the data.*or estimate .*: `free='M001'`"
+    with pytest.raises(OptionError, match=said):
+        anchored_to(responses, place)
+    aligned, anchors = anchored_to(responses, place, ["M001"])
+    fit = si.AnchoredRasch(anchors, free=["M001"]).fit(aligned)
+    assert dict(zip(fit.items()["item"], fit.items()["status"], strict=True)) == {
+        "M001": "ok",
+        "M004": "anchored",
+        "new": "ok",
+    }
+    assert fit.difficulty_[1] == 0.27

@@ -354,3 +354,9 @@ def test_of_rows_by_raters_the_rater_is_the_advice(tmp_path):
     twice = "\n".join(["person,rater,style,org", *rows, *rows]).replace("Adler", "1").replace("Brandt", "0")
     with pytest.raises(DuplicateResponseError, match=r"say `facet='rater'`\. Else say `duplicates='first'"):
         read_text(tmp_path, twice)
+
+
+def test_a_pattern_of_an_example_names_a_column_once():
+    columns = {f"M{k:02d}": BINARY for k in range(1, 7)} | {"M03A": BINARY, "M03B": BINARY}
+    frame = pl.DataFrame({"student": PEOPLE, "country": [36 + 100 * (k % 2) for k in range(40)], **columns})
+    assert "`items='M[0-9]*,country'`" in notes(read(frame))["attribute_columns"].remedy

@@ -266,3 +266,11 @@ def test_the_only_column_left_holds_the_ratings(tmp_path):
     assert responses.facets.items.tolist() == ["org", "style"]
     assert responses.n_responses == len(rows)
     assert "holds the responses" in complaint(path, facets=["rater"])  # x or sex?
+
+
+def test_a_column_for_each_rater_is_named_where_a_column_of_raters_is_asked_for():
+    wide = pl.DataFrame({"essay": ["a", "b", "c"], **{f"rater_{k}": [0, 1, 2] for k in range(1, 4)}})
+    with pytest.raises(OptionError, match="Each rater has a column of its own here: leave out `facet=`"):
+        si.read(wide, facets="rater", ordered=True)
+    with pytest.raises(OptionError, match="Did you mean 'rater_"):
+        si.read(wide, facets="raters", ordered=True)

@@ -210,9 +210,9 @@ class GroupCalibrations:
                 reason = "answered right by everyone or no one"
             they_have = one_or_many(len(in_several), "it has", "they have")
             sentence = (
-                f"{count_are(len(in_several), 'item')} left out of the comparison, because in some group {they_have} "
-                f"no difficulty on the common scale ({reason}, or answered by nobody who answered the others): "
-                f"{listed(in_several)}."
+                f"{count_are(len(in_several), 'item')} left out of the comparison of groups, because in some "
+                f"{they_have} no difficulty on the common scale ({reason}, or answered by nobody who answered the "
+                f"others): {listed(in_several)}."
             )
             remedy = "Use fewer or larger groups to compare them."
             findings.append(Finding("items_not_compared", "warning", sentence, remedy, tuple(in_several)))
