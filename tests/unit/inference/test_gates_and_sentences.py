@@ -437,3 +437,40 @@ def test_responses_are_drawn_where_the_group_is_on_the_common_scale(monkeypatch,
     monkeypatch.setattr(slope_shifts, "CELLS", slope_shifts.DRAWS * 21 * 2)
     slope_shifts._draw_responses(group, common, number, np.random.SeedSequence(0))
     assert drawn_with["n"] == 7 * 2  # of many responses fewer copies
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_shift_is_that_with_common_slopes_less_that_with_equal_ones(monkeypatch, held):
+    """Equal slopes have the distances of thresholds that are held, about the location of the common intercepts."""
+    people = si.simulate.partial_credit(9, 2, categories=3, seed=1).responses
+    layout = people.thresholds
+    shape = np.array([-0.5, 1.5, 0.0, 2.0])
+    common = slope_shifts._CommonSlopes(
+        slope=np.array([0.5, 2.0]),
+        slope_se=np.zeros(2),
+        intercepts=np.array([1.0, 2.0, 3.0, 7.0]),
+        origin=np.array([0.0, 0.3]),
+    )
+    drawn_with = []
+
+    def drawn(group, slopes, number, seed):
+        drawn_with.append((number, slopes.slope.tolist(), slopes.intercepts, seed.entropy))
+        return number, slopes.slope[0]
+
+    def fitted(responses, model, design, name):
+        number, slope = responses
+        return SimpleNamespace(thresholds=np.array([1.0, 3.0, 0.0, 2.0]) * (number + 1) * slope)
+
+    monkeypatch.setattr(slope_shifts, "_draw_responses", drawn)
+    monkeypatch.setattr(slope_shifts, "fit_group", fitted)
+    calibrations = SimpleNamespace(layout=layout, design=None, names=("a", "b"))
+    model = SimpleNamespace(shape=shape if held else None)
+    found = slope_shifts._shifts_of_draw(calibrations, model, [None, None], common, 3)
+    # Locations (2, 1) times the number of the group and the slope of the first item, .5 and 1.
+    np.testing.assert_allclose(found, [[0, 0], [2 * 0.5 - 2, 0.5 - 1]])
+    assert [each[0] for each in drawn_with] == [0, 1, 0, 1]
+    assert [each[1] for each in drawn_with] == [[0.5, 2.0]] * 2 + [[1.0, 1.0]] * 2
+    assert drawn_with[0][3] == drawn_with[2][3] == [0, 4, 3, 0]  # the same random numbers for both
+    assert drawn_with[1][3] == drawn_with[3][3] == [0, 4, 3, 1]
+    expected = shape + 3.25 - 0.75 if held else common.intercepts
+    np.testing.assert_allclose(drawn_with[2][2], expected)
