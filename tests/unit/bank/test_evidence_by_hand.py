@@ -264,3 +264,30 @@ def test_covariances_centered_within_parts():
         own = floating == part
         C[own] -= np.where(own, weight / weight[own].sum(), 0.0)
     np.testing.assert_allclose(centered_on_parts(covariance, weight, floating), C @ covariance @ C.T)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_step_goes_along_the_derivative_of_the_penalty(blocks):
+    """Deviations from the others that each was compared with; of blocks these are held where they were."""
+    kept = quadratic(LAYOUT, BETA, blocks=blocks)
+    floating = np.full(8, -1) if blocks else None  # blocks hold the scale, a whole matrix does not
+    here = posterior(LAYOUT, BETA + 0.1, kept, precisions=(4.0, 2.0), floating=floating)
+
+    def penalty(beta):
+        of_locations = here.location_prior.deviation(LAYOUT.mean(beta))
+        of_offsets = here.prior.deviation(beta)
+        fade = here.prior.fade
+        return 2.0 * np.sum(here.location_prior.fade * of_locations**2) + 1.0 * np.sum(fade * of_offsets**2)
+
+    h = 1e-5
+    slope = [(penalty(here.beta + h * one) - penalty(here.beta - h * one)) / (2 * h) for one in np.eye(8)]
+    if blocks:
+        assert np.abs(here.location_prior.constant_pull()).max() > 0.1
+    curvature = np.stack([kept.times(one, LAYOUT) + here.prior @ one for one in np.eye(8)])
+    expected = np.linalg.lstsq(curvature, here.gradient() - np.array(slope), rcond=1e-9)[0]
+    found = here.step()
+    if not blocks:
+        expected -= expected.mean()
+        found -= found.mean()
+    assert 0.01 < np.abs(expected).max() < 1
+    np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())

@@ -8,7 +8,9 @@ from numpy.polynomial import hermite_e
 from numpy.polynomial import polynomial as poly
 
 from spectral_irt.conditional import series_binary
+from spectral_irt.conditional.exact import Contour, tilt
 from spectral_irt.conditional.series_tables import _edgeworth, derivatives, weights
+from spectral_irt.conditional.table_sums import passed_by_series
 
 
 def cumulants_of(p, size):
@@ -192,3 +194,27 @@ def test_factors_of_long_rows_are_two_rounds_towards_their_definition():
         second = v / (np.sqrt(v.sum() + (first**2).sum()) - first)
         np.testing.assert_allclose(own, second)
         np.testing.assert_allclose(own * (own.sum() - own), v, rtol=off)
+
+
+def test_the_series_of_persons_with_many_ordered_answers_and_from_where_it_is_taken():
+    """P(X >= k | s) as exactly; only where the answers of all count as so many equal ones, in variance."""
+    rng = np.random.default_rng(4)
+    cumulated = np.cumsum(rng.normal(0, 1, (2, 40, 3)), axis=0)
+    cumulated[:, :10] *= 0.3
+    scores = np.array([30, 41, 52])
+    most = np.full(3, 80)
+    theta, p, variance = tilt(cumulated, scores, most)
+    exact = Contour.of(cumulated, scores, most).given.passed
+    limits = []
+    for person in range(3):
+        of_items = []
+        for item in range(40):
+            e = sum(k * p[k, item, person] for k in range(3))
+            of_items.append(sum((k - e) ** 2 * p[k, item, person] for k in range(3)))
+        assert variance[person] == pytest.approx(sum(of_items))
+        limits += [sum(of_items), sum(of_items) ** 2 / sum(v**2 for v in of_items)]
+    limit = min(limits)
+    found = passed_by_series(cumulated, scores, most, 0.999 * limit)
+    np.testing.assert_allclose(found, exact, atol=2e-4)
+    assert passed_by_series(cumulated, scores, most, 1.001 * limit) is None
+    assert np.isfinite(theta).all()

@@ -132,3 +132,11 @@ def test_items_that_nobody_links_to_the_others_have_infinite_standard_errors():
     assert np.all(offsets["se"] < largest.offsets_["se"])
     groups = ["first"] * 6 + ["second"] * 4
     assert np.isfinite(SpectralRatingScale(groups=groups).fit(responses).offsets_["se"]).all()
+
+
+def test_items_with_fewer_categories_than_their_group_are_named_with_how_many_it_has():
+    x = simulate.partial_credit(200, 4, categories=4, seed=1).responses.to_dense()
+    x[:, 2] = np.minimum(x[:, 2], 2)
+    responses = Responses.from_wide(x, ordered=True, unused="collapse")
+    with pytest.raises(OptionError, match=r"2 have fewer than 4\. Give them a group"):
+        SpectralRatingScale().fit(responses)
