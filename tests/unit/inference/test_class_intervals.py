@@ -7,10 +7,13 @@ import pytest
 from scipy import stats
 
 import spectral_irt as si
+from spectral_irt.ability import answer_moments
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.data import Responses
+from spectral_irt.data.block import person_chunks
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.dimensions.smith import exact_interval
+from spectral_irt.inference.fit import class_intervals as module
 from spectral_irt.inference.fit.class_intervals import class_intervals, item_trait
 from spectral_irt.persons import abilities
 
@@ -163,3 +166,23 @@ def test_exact_intervals_are_those_of_r():
     np.testing.assert_allclose(exact_interval(8, 119), (0.02946854, 0.1281695), atol=1e-7)
     np.testing.assert_allclose(exact_interval(0, 30), (0, 0.1157033), atol=1e-7)
     np.testing.assert_allclose(exact_interval(30, 30), (0.8842967, 1), atol=1e-7)
+
+
+def test_many_responses_are_summed_for_some_persons_at_a_time(monkeypatch):
+    responses = si.simulate.partial_credit(120, 6, categories=4, design="sampled", p=0.7, seed=4).responses
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    given = responses, study.calibration.thresholds, study.abilities("wle").ability
+    whole = module.item_trait(*given).columns
+    sizes = []
+
+    def counted(ability, *more):
+        sizes.append(len(ability))
+        return answer_moments(ability, *more)
+
+    monkeypatch.setattr(module, "answer_moments", counted)
+    monkeypatch.setattr(module, "person_chunks", lambda indptr: person_chunks(indptr, 60))
+    parted = module.item_trait(*given).columns
+    assert len(sizes) > 5
+    assert max(sizes) <= 60
+    for name in ("chi2_rumm", "p_rumm", "f", "df_within", "p_f"):
+        np.testing.assert_allclose(parted[name], whole[name], rtol=1e-9)

@@ -17,16 +17,15 @@ variance of standardized residuals. Measures have adapted to the responses, so b
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from spectral_irt.ability import answer_moments
 from spectral_irt.conditional.draw import draws_given_score
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints, person_chunks
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.fit.mean_squares import SumsGivenScore, sums_given_score
 from spectral_irt.inference.fit.strata import TIE
@@ -198,24 +197,20 @@ def _drawn(
 
 def _at_measures(responses: Responses, beta: Floats, ability: Floats, interval: Ints) -> Columns:
     """`chi2_rumm, df_rumm, p_rumm`, and of the analysis of variance `f, df_f, df_within, p_f`."""
-    person, item, x = responses.answers()
-    moments = answer_moments(ability[person], item, responses.thresholds.cumulated(beta))
-    variance = np.maximum(moments[1], LEAST)
     shape = (responses.n_items, int(interval.max()) + 1)
-    cell = item.astype(np.int64) * shape[1] + interval[person]
-
-    def sums(values: NDArray[Any] | None) -> Floats:
-        return np.bincount(cell, values, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-    residual = x - moments[0]
-    z = residual / np.sqrt(variance)
-    n, v, z_sum = sums(None), sums(variance), sums(z)
+    cumulated = responses.thresholds.cumulated(beta)
+    sizes = np.concatenate([[0], np.cumsum(responses.counts)])
+    total_of_cells = np.zeros((5, *shape))
+    for start, stop in person_chunks(sizes):  # a dozen numbers for each response of some persons at a time
+        some = responses.take_persons(np.arange(start, stop))
+        total_of_cells += _sums_of_cells(some, cumulated, ability[start:stop], interval[start:stop], shape)
+    n, v, residual, z_sum, z_square = total_of_cells
     groups = (n > 0).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chi2 = np.nansum(sums(residual) ** 2 / v, axis=1)
+        chi2 = np.nansum(residual**2 / v, axis=1)
         total = z_sum.sum(axis=1) ** 2 / n.sum(axis=1)
         explained = np.nansum(z_sum**2 / n, axis=1)
-        within = sums(z * z).sum(axis=1) - explained
+        within = z_square.sum(axis=1) - explained
         df_within = (n.sum(axis=1) - groups).astype(np.float64)
         f = ((explained - total) / (groups - 1)) / (within / df_within)
     df = np.where(groups > 1, groups - 1.0, np.nan)
@@ -227,3 +222,18 @@ def _at_measures(responses: Responses, beta: Floats, ability: Floats, interval: 
         "df_within": df_within,
         "p_f": scipy.special.fdtrc(np.nan_to_num(df, nan=1.0), np.maximum(df_within, 1), np.maximum(f, 0)),
     }
+
+
+def _sums_of_cells(
+    responses: Responses, cumulated: Floats, ability: Floats, interval: Ints, shape: tuple[int, int]
+) -> Floats:
+    """Of each item and interval: the number of responses, and the sums of variances, residuals, standardized residuals
+    and their squares."""
+    person, item, x = responses.answers()
+    moments = answer_moments(ability[person], item, cumulated)
+    variance = np.maximum(moments[1], LEAST)
+    residual = x - moments[0]
+    z = residual / np.sqrt(variance)
+    cell = item.astype(np.int64) * shape[1] + interval[person]
+    values = (None, variance, residual, z, z * z)
+    return np.array([np.bincount(cell, one, minlength=shape[0] * shape[1]).reshape(shape) for one in values])
