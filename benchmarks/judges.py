@@ -1,6 +1,6 @@
 """Scores by judges: is self-preference found, do severities against people hold, and what does a board cost?
 
-    python benchmarks/judges.py [--parts self,human,cost] [--replicates 200]
+    python benchmarks/judges.py [--parts self,human,cost] [--replicates 100]
 
 self: 20 models of ten families on 200 prompts, scored 1 to 5 by 6 judges, each of a family of its own, who differ in
 severity with the given standard deviation. How often self-preference is significant at 5% (its level where there is
@@ -112,7 +112,7 @@ def cost(asked: Namespace) -> Iterator[harness.Row]:
 
 
 def main() -> None:
-    asked = harness.arguments(__doc__, parts=("self", "human", "cost"), replicates=200)
+    asked = harness.arguments(__doc__, parts=("self", "human", "cost"), replicates=100)
     titles = {
         "self": f"Self-preference; {asked.replicates} data sets",
         "human": f"Severity against people; {asked.replicates} data sets",

@@ -32,6 +32,7 @@ _NAMES = {
     "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
     "leaderboard.judges": "JudgedLeaderboard",
+    "leaderboard.race": "Race",
     "leaderboard.shortlist": "ShortList",
     "pairs": "Pairs",
     "persons": "",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.judges import JudgedLeaderboard as JudgedLeaderboard
+    from spectral_irt.leaderboard.race import Race as Race
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.pairs import Pairs as Pairs
     from spectral_irt.reading import read as read

@@ -21,17 +21,18 @@ from spectral_irt.leaderboard.findings import headline_text
 from spectral_irt.leaderboard.judged_page import write_judged
 from spectral_irt.leaderboard.judges import JudgedLeaderboard
 from spectral_irt.leaderboard.output import write_board
+from spectral_irt.leaderboard.race import Race
 from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.leaderboard.scores import judge_column, names_and_families
 from spectral_irt.leaderboard.shortlist import ShortList
-from spectral_irt.leaderboard.source import read_source
+from spectral_irt.leaderboard.source import prompt_labels, read_source
 from spectral_irt.pairs import Pairs
 from spectral_irt.pairs import page as pairs_page
 from spectral_irt.pairs.page import write_pairs
 from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.tables import write_csv, write_json
 from spectral_irt.terminal import console, plain_table, say, show_findings
-from spectral_irt.text import printable, span
+from spectral_irt.text import listed, printable, span
 
 if TYPE_CHECKING:
     from spectral_irt.tables import Columns
@@ -80,6 +81,11 @@ def rank_judged(
     **how: Any,
 ) -> None:
     """The leaderboard of scores that judges gave."""
+    for name in ("cohort", "since", "against"):
+        if name in how:
+            raise OptionError(
+                f"`{name}` is for right and wrong answers; leave it out, or say `threshold` without judges."
+            )
     if logs.subject is not None or logs.prompts is not None:
         raise OptionError("subjects of prompts are for right and wrong answers; with judges leave out `subject`.")
     inputs = _inputs(files, logs)
@@ -170,6 +176,61 @@ def _show_board(board: Leaderboard, written: list[Path]) -> None:
         say(out)
         show_findings(out, list(board.findings))
     say_written(written)
+
+
+def race_models(
+    files: Sequence[str],
+    logs: Logs,
+    mode: Mode,
+    output: Path | None,
+    report: Path | None,
+    *,
+    next_prompts: int,
+    level: float,
+    **reading: Any,
+) -> None:
+    """The race of the models in these files; `reading` are further options of `read_source`."""
+    how = logs.how()
+    prompts = how.pop("prompts")
+    with Progress() as progress:
+        labels = [] if prompts is None else prompt_labels(prompts)
+        how["progress"] = progress.reading
+        race = Race.read(files, level=level, next_prompts=next_prompts, all_prompts=labels, **how, **reading)
+        written = race.write(output, report, inputs=_inputs(files, logs))
+        findings = list(race.findings)
+
+    def show() -> None:
+        out = console()
+        say(out, Text(race.headline))
+        say(out)
+        models = race.model_columns()
+        left = ["" if after != after else f"{after:,.0f}" for after in models["out_after"].tolist()]
+        cells = {
+            "state": models["state"].tolist(),
+            "prompts": [f"{x:,}" for x in models["n"].tolist()],
+            "accuracy": [f"{100 * x:.1f}%" for x in models["accuracy"].tolist()],
+            "out after": left,
+            "beaten by": models["beaten_by"].tolist(),
+        }
+        _show_models(models, cells)
+        runs = race.next_runs()
+        if next_prompts:
+            n_prompts = len(set(runs["prompt"].tolist()))
+            say(out)
+            if n_prompts:
+                who = ", ".join(printable(name) for name in dict.fromkeys(runs["model"].tolist()))
+                say(
+                    out,
+                    Text(f"Next: {n_prompts:,} prompts for {who}: {listed(dict.fromkeys(runs['prompt'].tolist()))}."),
+                )
+            elif race.inside.sum() > 1:
+                say(out, Text("No prompt is left that the models in the race have not run; --prompts FILE names more."))
+        if findings:
+            say(out)
+            show_findings(out, findings)
+        say_written(written)
+
+    mode.end(show, lambda: {**race.record(), "outputs": [path.name for path in written]}, findings)
 
 
 def rank_contestants(files: Sequence[str], mode: Mode, output: Path | None, report: Path | None, **how: Any) -> None:

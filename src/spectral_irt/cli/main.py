@@ -49,6 +49,7 @@ MAIN = {
     "link": ("bank:link", "put two banks on one scale; drifted items; equated scores"),
     "export": ("export:export", "files for Winsteps, catsim, jsCAT, mirtCAT, adaptivetesting"),
     "leaderboard": ("models:leaderboard", "rank language models from logs of evaluations"),
+    "race": ("models:race", "which models can still be the best, and whom to run next"),
     "pairs": ("models:pairs", "rank contestants from votes about two of them at a time"),
     "shortlist": ("models:shortlist", "a few prompts that predict the score on all of them"),
 }

@@ -105,6 +105,11 @@ def leaderboard(
     person: str | None = own("COLUMN", "Tables: column with the model."),
     item: str | None = own("COLUMN", "Tables: column with the prompt."),
     response: str | None = own("COLUMN", "Tables: the score."),
+    cohort: str | None = own(
+        "FIELD", "Two sets of prompts, or dates to cut with --since: each model's own change on the new ones."
+    ),
+    since: str | None = own("DATE", "Prompts are new from this date (2026-05-01) or number on."),
+    against: Path | None = own("DIR", "Results of an older leaderboard: which models rose or fell."),
     seed: int = own("NUMBER", "Random seed of the rank intervals (default 0).", min=0, default=0),
 ) -> None:
     """Rank models: abilities with standard errors, simultaneous rank intervals, and tiers of statistically tied models.
@@ -119,6 +124,7 @@ def leaderboard(
       spectral-irt leaderboard runs/ --metric exact_match,strict-match --metric acc
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
+      spectral-irt leaderboard runs/ --prompts prompts.csv --cohort released --since 2026-05-01
       spectral-irt leaderboard scores.csv --judge judge --human annotator --scale elo
       spectral-irt leaderboard *.eval --judge scorer -o board
     """
@@ -127,7 +133,44 @@ def leaderboard(
     columns = {"person": person, "item": item, "response": response}
     columns = {name: value for name, value in columns.items() if value is not None}
     how = {"clustered_by": clustered_by, "seed": seed, **asdict(shown), **columns}
+    of_prompts = {"cohort": cohort, "since": since, "against": against}
+    how |= {name: value for name, value in of_prompts.items() if value is not None}
     rank_models(files, logs, judges, mode, output, report, **how)
+
+
+def race(
+    files: Files,
+    logs: Logs,
+    mode: Mode,
+    next_prompts: int = own(
+        "NUMBER", "Name so many prompts for the models that are left to run on (default 0).", "--next", min=0, default=0
+    ),
+    level: float = own("NUMBER", "Chance that a model is ever left out wrongly (default 0.05).", default=0.05),
+    output: Path | None = output_at(
+        "DIR|FILE.html", "Write race.csv, next.csv, race.json and course.svg; or the page."
+    ),
+    report: Path | None = own("FILE.html", "Write one HTML page with the course of the race."),
+    person: str | None = own("COLUMN", "Tables: column with the model."),
+    item: str | None = own("COLUMN", "Tables: column with the prompt."),
+    response: str | None = own("COLUMN", "Tables: the score."),
+) -> None:
+    """Which models can still be the best, whom to run on the next prompts, and when to stop.
+
+    Valid however often one looks. Run all models on the first prompts, those that are left on the next ones, and so on,
+    until one is left or more prompts would not tell them apart.
+
+    \b
+    Examples
+      spectral-irt race logs/ --next 50
+      spectral-irt race logs/ --next 50 --prompts prompts.csv -o race
+    """
+    from spectral_irt.cli.boards import race_models
+
+    if logs.subject is not None:
+        raise OptionError("a race has no subjects; leave out `subject`.")
+    columns = {"person": person, "item": item, "response": response}
+    columns = {name: value for name, value in columns.items() if value is not None}
+    race_models(files, logs, mode, output, report, next_prompts=next_prompts, level=level, **columns)
 
 
 def pairs(

@@ -14,7 +14,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.responses import turned
-from spectral_irt.errors import DesignError
+from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
@@ -22,6 +22,14 @@ from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
 from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard import contrasts
+from spectral_irt.leaderboard.cohorts import (
+    Cohorts,
+    against_columns,
+    against_findings,
+    cohort_columns,
+    cohort_findings,
+    cohorts_of,
+)
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.scale import LOGIT, BoardScale
@@ -66,6 +74,13 @@ class Leaderboard:
         for each. Runs of the same prompt are a cluster by themselves.
     by : str or labels, optional
         Subjects for tables of their own; by default the benchmarks where there are several.
+    cohort : str or labels, optional
+        Two sets of prompts, or dates or numbers that `since` cuts: which models do better or worse on the new ones than
+        models of the same ability.
+    since : str, optional
+        The date (2026-05-01) or number from which on prompts are new.
+    against : path, optional
+        The folder of an older leaderboard: which models rose or fell among those that both have.
     scale : "logit" or "elo"
         Abilities in logits with mean 0, or in Elo points with mean 1000.
     anchor : mapping from a model to a value, optional
@@ -93,6 +108,9 @@ class Leaderboard:
         *,
         clustered_by: Any = None,
         by: Any = None,
+        cohort: Any = None,
+        since: str | None = None,
+        against: str | Path | None = None,
         scale: str = LOGIT,
         anchor: Mapping[Any, float] | None = None,
         seed: int = 0,
@@ -114,6 +132,13 @@ class Leaderboard:
         if by is None and benchmarks is not None and len(set(benchmarks.tolist())) > 1:
             by = BENCHMARK
         self._subjects = self._labels("by", by)
+        cohort_labels = self._labels("cohort", cohort)
+        self.cohorts: Cohorts | None = None
+        if cohort_labels is not None:
+            self.cohorts = cohorts_of(cohort_labels, cohort if isinstance(cohort, str) else "cohort", since)
+        elif since is not None:
+            raise OptionError("`since` cuts a column of the prompts; name it with `cohort=`.")
+        self._against = None if against is None else Path(against)
         self.cluster_word = clustered_by if isinstance(clustered_by, str) else "cluster"
         self.subject_word = by if isinstance(by, str) else "subject"
 
@@ -124,6 +149,9 @@ class Leaderboard:
         *,
         clustered_by: str | None = None,
         by: str | None = None,
+        cohort: str | None = None,
+        since: str | None = None,
+        against: str | Path | None = None,
         scale: str = LOGIT,
         anchor: Mapping[Any, float] | None = None,
         seed: int = 0,
@@ -134,10 +162,21 @@ class Leaderboard:
 
         The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` ...
         """
-        wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
+        wanted = [name for name in dict.fromkeys((clustered_by, by, cohort)) if name is not None]
         source = read_source(paths, wanted=wanted, progress=progress, **options)
         tell = None if progress is None else (lambda text: progress(0.0, text))
-        return cls(source, clustered_by=clustered_by, by=by, scale=scale, anchor=anchor, seed=seed, progress=tell)
+        return cls(
+            source,
+            clustered_by=clustered_by,
+            by=by,
+            cohort=cohort,
+            since=since,
+            against=against,
+            scale=scale,
+            anchor=anchor,
+            seed=seed,
+            progress=tell,
+        )
 
     def _labels(self, name: str, given: Any) -> NDArray[Any] | None:
         """A label for each prompt, from the name of an attribute or as they are given."""
@@ -297,6 +336,19 @@ class Leaderboard:
         return subject_columns(self.by_prompt, self._subjects, self.answers.persons)
 
     @cached_property
+    def cohort_columns(self) -> Columns | None:
+        """Each model's own change on the new prompts, or None without cohorts; see docs/reference/files.md."""
+        if self.cohorts is None:
+            return None
+        self.tell("old and new prompts")
+        return cohort_columns(self, self.cohorts)
+
+    @cached_property
+    def against_columns(self) -> Columns | None:
+        """Ranks on this board and on an older one, or None; see docs/reference/files.md."""
+        return None if self._against is None else against_columns(self, self._against)
+
+    @cached_property
     def families(self) -> list[list[int]]:
         """Groups of models whose answers go together beyond their abilities."""
         self.tell("families of models")
@@ -309,6 +361,8 @@ class Leaderboard:
             *self.answers.notes,
             *of_the_fit(finding for finding in self.calibration.findings if finding not in self.answers.notes),
             *of_models(self),
+            *cohort_findings(self),
+            *against_findings(self),
             *prompt_findings(self.prompt_columns),
         )
 
@@ -323,6 +377,13 @@ class Leaderboard:
     def prompts(self) -> Table:
         """The prompts as a dataframe."""
         return make_table(self.prompt_columns, self.answers.frame_kind)
+
+    def changes(self) -> Table:
+        """Models on old and new prompts as a dataframe."""
+        columns = self.cohort_columns
+        if columns is None:
+            raise OptionError("old and new prompts are compared where `cohort=` says which are which.")
+        return make_table(columns, self.answers.frame_kind)
 
     def subjects(self) -> Table | None:
         """Subjects and models as a dataframe, or None."""

@@ -38,6 +38,10 @@ def tables_of(board: Leaderboard) -> dict[str, Columns]:
     tables = {"models": board.model_columns(), "contrasts": board.contrast_columns(), "prompts": board.prompt_columns}
     if board.subject_columns is not None:
         tables["subjects"] = board.subject_columns
+    if board.cohort_columns is not None:
+        tables["cohorts"] = board.cohort_columns
+    if board.against_columns is not None:
+        tables["against"] = board.against_columns
     return tables
 
 
@@ -59,6 +63,7 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "metrics": list(board.source.metrics),
             "clustered_by": None if board._clusters is None else board.cluster_word,
             "by": None if board._subjects is None else board.subject_word,
+            "cohorts": None if board.cohorts is None else [board.cohorts.old, board.cohorts.new],
             "repeated_prompts": board.source.repeated,
             "seed": board.seed,
         },
@@ -109,6 +114,7 @@ class Contents(NamedTuple):
     record: Mapping[str, Any]
     texts: Mapping[str, str]
     figure: Figure
+    picture: str = PICTURE
 
 
 def write_results(
@@ -135,11 +141,12 @@ def write_results(
         writers = {
             folder / f"{name}.csv": partial(write_csv, columns=columns) for name, columns in files.tables.items()
         }
-        names = [*(path.name for path in writers), files.record_name, *files.texts, PICTURE]
+        names = [*(path.name for path in writers), files.record_name, *files.texts, files.picture]
         writers[folder / files.record_name] = partial(write_json, record={**files.record, "outputs": names})
         for name, text in files.texts.items():
             writers[folder / name] = partial(_write_text, text=text)
-        writers[folder / PICTURE] = lambda draft: write_figure(files.figure, draft, folder / PICTURE)
+        place = folder / files.picture
+        writers[place] = lambda draft: write_figure(files.figure, draft, place)
         stale = _stale(folder, files.record_name, list(writers))
     if report is not None:
         writers[report] = lambda draft: _write_text(draft, html())

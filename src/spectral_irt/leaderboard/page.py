@@ -47,6 +47,13 @@ OF_PROMPTS += [Column("slope_se", "se of slope", 2), Column("flag", "flag")]
 OF_SUBJECTS = [Column("subject", "subject"), Column("model", "model"), Column("n", "prompts", 0)]
 OF_SUBJECTS += [Column("accuracy", "accuracy", 3), Column("ability", "ability", 2)]
 OF_SUBJECTS += [Column("se", "se", 2), Column("rank", "rank", 0)]
+COHORTS = [Column("model", "model"), Column("n_old", "old prompts", 0), Column("n_new", "new", 0)]
+COHORTS += [Column("accuracy_old", "accuracy, old", 3), Column("accuracy_new", "new", 3)]
+COHORTS += [Column("change", "change", 2), Column("se", "se", 2), Column("p_holm", "p", 4, p=True)]
+AGAINST = [Column("model", "model"), Column("rank_low_before", "ranks then, from", 0)]
+AGAINST += [Column("rank_high_before", "to", 0)]
+AGAINST += [Column("rank_low", "now, from", 0), Column("rank_high", "to", 0)]
+AGAINST += [Column("ability_before", "ability then", 2), Column("ability", "now", 2), Column("moved", "moved")]
 
 
 def page(board: Leaderboard) -> str:
@@ -61,6 +68,18 @@ def sections(board: Leaderboard) -> list[Section]:
     if subjects is not None:
         table = page_table("subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS)
         found.append(Section(table, (), f"By {board.subject_word}", "subjects"))
+    if board.cohorts is not None and board.cohort_columns is not None:
+        words = (
+            f"Each model's change on prompts {board.cohorts.new} beside models of the same ability: how much harder "
+            "these prompts are for all is taken off. Below zero, the model does worse on them than expected (p by "
+            "Holm). This is a difference, not its cause."
+        )
+        table = page_table("cohorts", "Models on old and new prompts", COHORTS, board.cohort_columns, PAIRS)
+        found.append(Section((Text(words), *table), (), "Old and new prompts", "cohorts"))
+    if board.against_columns is not None:
+        words = "Rank intervals among the models of both boards; both hold for all models at once in 95%."
+        table = page_table("against", "Then and now", AGAINST, board.against_columns, PAIRS)
+        found.append(Section((Text(words), *table), (), "Then and now", "against"))
     return [*found, _prompts(board)]
 
 

@@ -129,11 +129,21 @@ def _read_answers(paths: Sequence[Any], reading: dict[str, Any]) -> Responses:
         ) from None
 
 
-def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
-    """Columns of a table of prompts that are wanted, by the label in its first column, or the one called item."""
-    frame = whole_table([path])
+def prompt_labels(path: Any) -> list[Any]:
+    """The labels in a table of prompts: its first column, or the one called item."""
+    return _labels_in(whole_table([path]))
+
+
+def _labels_in(frame: Any) -> list[Any]:
     called = [name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")]
-    labels = frame[called[0] if called else frame.columns[0]].to_list()
+    labels: list[Any] = frame[called[0] if called else frame.columns[0]].to_list()
+    return labels
+
+
+def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
+    """Columns of a table of prompts that are wanted, by label."""
+    frame = whole_table([path])
+    labels = _labels_in(frame)
     in_frame = [name for name in names if name in frame.columns]
     return {name: dict(zip(labels, frame[name].to_list(), strict=True)) for name in in_frame}
 

@@ -12,6 +12,7 @@ from spectral_irt.errors import Finding
 from spectral_irt.leaderboard import contrasts, prompts, source
 from spectral_irt.leaderboard import findings as module
 from spectral_irt.leaderboard.contrasts import Disagreements
+from spectral_irt.leaderboard.scale import BoardScale
 
 FIVE = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
@@ -144,7 +145,8 @@ def test_the_headline(board):
     [(None, False, "of prompts."), ("topic", False, "of clusters of prompts (topic)."), (None, True, "all runs of a")],
 )
 def test_how_a_board_is_read(clusters, repeated, over):
-    made = SimpleNamespace(_clusters=clusters, cluster_word=clusters, source=SimpleNamespace(repeated=repeated))
+    source = SimpleNamespace(repeated=repeated)
+    made = SimpleNamespace(_clusters=clusters, cluster_word=clusters, source=source, scale=BoardScale())
     assert over in module.how_to_read(made)[0]
 
 
