@@ -317,3 +317,13 @@ def test_a_column_that_says_who_rated(app):
     assert app.get(job + "bank.zip").status == 404
     assert "Ratings have none" in app.post(job + "score", {"answers": ("more.csv", b"student,a\n1,1\n")}).text
     app.post(job + "close", {})
+
+
+def test_a_column_of_names_called_rater_says_who_rated(app):
+    """One rater an essay: no essay is there twice, and yet names are no ratings."""
+    rows = [f"e{k},{'Adler' if k % 2 else 'Brandt'},{1 + k % 3},{1 + (k * 7) % 4},{1 + (k * 5) % 3}" for k in range(60)]
+    job = app.upload("single.csv", "\n".join(["essay,rater,style,org,words", *rows]).encode())
+    page = said_on(app.wait(job))
+    assert '<option value="rater" selected>' in app.get(job).text
+    assert "people, 3 items" in page
+    app.post(job + "close", {})

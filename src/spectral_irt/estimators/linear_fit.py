@@ -688,9 +688,7 @@ class DesignResult:
                 "draws the others together. `regularization=0` leaves out prior and correction."
             )
         else:
-            remedy = (
-                "Maximum likelihood estimates lie too far apart in small samples; `ConditionalRatingScale` is without."
-            )
+            remedy = "Maximum likelihood estimates lie too far apart in small samples."
         return [Finding("bias_correction", "note", sentence, remedy)]
 
     def regularization(self) -> Regularization | None:

@@ -422,6 +422,10 @@ def _comparison_in_words(comparison: Mapping[str, Any]) -> str:
     if len(groups) > 2:
         in_classes += " in any comparison of two groups"
         remark = f" Pictures and table compare each group with {reference} alone."
+    by_slope = comparison.get("by_slope") or 0
+    if by_slope:
+        differ = count(by_slope, "item differs as its slope predicts", "items differ as their slopes predict")
+        remark += f" {differ}, which is not counted as DIF."
     return (
         f"By {short(comparison.get('column'), 60)}: {sizes}; compared with {reference}. Of "
         f"{count(comparison.get('items_compared') or 0, 'item')}, {in_classes}; {comparison.get('flagged') or 0:,} "

@@ -498,3 +498,20 @@ def test_findings_on_groups_of_several_columns_name_the_column():
     assert all(any(one.startswith(f"{name}: No DIF seen") for one in both) for name in labels)
     alone = [one.sentence for one in study.findings(study.parts(fit=False, groups={"major": labels["major"]}))]
     assert any(one.startswith("No DIF seen") for one in alone)
+
+
+def test_the_section_on_dif_says_which_differences_are_of_slopes():
+    """As the finding does: of two items in class B one was counted there, and one not."""
+    record = {
+        "column": "major",
+        "groups": {"0": 265, "1": 386},
+        "reference": "0",
+        "classes": {"A": 18, "B": 2, "C": 0},
+        "items_compared": 20,
+        "flagged": 0,
+        "by_slope": 1,
+        "p": 0.12,
+    }
+    said = "1 item differs as its slope predicts, which is not counted as DIF."
+    assert fit_sections._comparison_in_words(record).endswith(said)
+    assert said not in fit_sections._comparison_in_words({**record, "by_slope": 0})

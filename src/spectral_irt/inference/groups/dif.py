@@ -154,6 +154,7 @@ class Differential:
             "anchors": len(self.anchors),
             "classes": self.classes,
             "flagged": n_named.get("differential_items", 0),
+            "by_slope": n_named.get("differences_by_slope", 0),
             "nonuniform": nonuniform,
         }
 
