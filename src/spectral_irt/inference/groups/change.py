@@ -475,7 +475,7 @@ class Change:
                 "Response shift: the difficulty of items changes otherwise than that of the others: "
                 f"{'; '.join(parts)}{more}."
             )
-            remedy = "Change is measured without these items if they are dropped; compare both."
+            remedy = "Fit again with the other items alone, named by `items=`, and compare the changes."
             items = tuple(dict.fromkeys(self.shifts["item"][shifted].tolist()))
             findings.append(Finding("response_shift", "warning", sentence, remedy, items))
         return tuple(findings)
