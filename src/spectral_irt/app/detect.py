@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from spectral_irt.reading.formats import File
     from spectral_irt.reading.frame import Table
 
-ITEM, PERSON, GROUP, RATER, RESPONSE, UNUSED = "item", "person", "group", "rater", "response", "unused"
+# Roles of columns.
+ITEM = "item"
+PERSON = "person"
+GROUP = "group"
+RATER = "rater"
+RESPONSE = "response"
+UNUSED = "unused"
 SHOWN_VALUES = 4  # of a column
 LONGEST_VALUE = 40  # characters of it
 LONGEST_TEXT = 120  # characters of what a column is in words
@@ -48,15 +54,16 @@ def detect(asked: Mapping[str, Any]) -> dict[str, Any]:
         files = find_files(path, sheet=asked["sheet"])
     with polars_errors_named(path.name):
         try:
-            found: dict[str, Any] = read_as_written(files, lambda files: _found(files[0], asked))
+            seen: dict[str, Any] = read_as_written(files, lambda files: _columns_of(files[0], asked))
         except SpectralIrtError as error:
             if len(sheets) < 2:
                 raise
-            found = {"error": for_shell(str(error)), "columns": [], "format": ""}
-    return {**found, "sheets": sheets}
+            seen = {"error": for_shell(str(error)), "columns": [], "format": ""}
+    return {**seen, "sheets": sheets}
 
 
-def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _columns_of(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of one table with their roles and first values, and its layout."""
     from spectral_irt.reading import ReadOptions, scoring_of
     from spectral_irt.reading.columns import Long, find_layout
     from spectral_irt.reading.formats import open_table
@@ -64,7 +71,9 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
 
     table = open_table(file).without_second_header()
     how = ReadOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
-    roles, error, layout = [UNUSED] * len(table.columns), "", None
+    roles = [UNUSED] * len(table.columns)
+    error = ""
+    layout = None
     try:
         key, _, sheet = (asked.get("key") or "").rpartition("#")  # of the workbook itself
         scoring = scoring_of(key=key, key_sheet=sheet) if key else scoring_of(key=sheet or None)
@@ -82,7 +91,9 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
         }
         for k, (name, role) in enumerate(zip(table.columns, roles, strict=True))
     ]
-    kind = how.format if layout is None else "long" if isinstance(layout, Long) else "wide"
+    kind = how.format
+    if layout is not None:
+        kind = "long" if isinstance(layout, Long) else "wide"
     return {"format": kind, "columns": columns, "error": error}
 
 
@@ -97,7 +108,8 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
     roles = [UNUSED] * len(table.columns)
     if isinstance(layout, Long):
         people: int | None = layout.person
-        roles[layout.item], roles[layout.response] = ITEM, RESPONSE
+        roles[layout.item] = ITEM
+        roles[layout.response] = RESPONSE
     else:
         people = layout.label
         for k in layout.columns:
@@ -116,7 +128,8 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
         category = says_attribute(name) and words & CATEGORIES
         if roles[k] == UNUSED and not words & BOOKLETS:
             text = one_spelling(table.head(k)).cast(pl.Float64, strict=False).count() == 0
-            if (category or text) and _makes_groups(table, k, people if isinstance(layout, Long) else None):
+            of_person = people if isinstance(layout, Long) else None
+            if (category or text) and _makes_groups(table, k, of_person):
                 roles[k] = GROUP
     return roles
 
@@ -130,8 +143,12 @@ def _makes_groups(table: Table, column: int, people: int | None) -> bool:
 
     positions = [column] if people is None else [column, people]
     parts = [piece.with_columns(one_spelling(piece.to_series(0)).alias("0")) for piece, _ in table.pieces(positions)]
-    rows = pl.concat([part if people is None else part.unique() for part in parts]).filter(pl.col("0").is_not_null())
-    sizes = (rows if people is None else rows.unique())["0"].value_counts()["count"].to_list()
+    if people is not None:  # a person has many rows: each counts once
+        parts = [part.unique() for part in parts]
+    rows = pl.concat(parts).filter(pl.col("0").is_not_null())
+    if people is not None:
+        rows = rows.unique()
+    sizes = rows["0"].value_counts()["count"].to_list()
     return 2 <= len(sizes) <= MOST_GROUPS and min(sizes) >= FEWEST_PEOPLE
 
 
@@ -144,8 +161,8 @@ def _values(table: Table, column: int) -> list[str]:
         values = one_spelling(values)
     labels = table.value_labels.get(column, {})
     texts = list(dict.fromkeys(str(value) for value in values.to_list()))[:SHOWN_VALUES]
-    shown = [f"{text} = {labels[text]}" if text in labels else text for text in texts]
-    return [printable(text[:LONGEST_VALUE]) for text in shown]
+    texts = [f"{text} = {labels[text]}" if text in labels else text for text in texts]
+    return [printable(text[:LONGEST_VALUE]) for text in texts]
 
 
 def main() -> int:

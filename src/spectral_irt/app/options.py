@@ -10,7 +10,9 @@ from typing import Any
 from spectral_irt.app.detect import GROUP, ITEM, PERSON, RATER, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
-FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
+# What a form may say; the first is taken where it says something else.
+CHOICES = {"format": ("auto", "wide", "long"), "orient": ("persons", "items"), "duplicates": ("error", "first", "last")}
+SWITCHES = ("largest_component", "adaptive", "list_persons", "pupil_pages")
 ASIDE = {GROUP: "--group", RATER: "--facet"}  # no answers: an option of its own
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold", "scale", "more")
@@ -45,18 +47,18 @@ class Choice:
 
     def changed(self, form: Mapping[str, Any]) -> Choice:
         """With what a form says; the key is a file, and kept."""
-        said: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in TEXTS}
-        choices = {"format": FORMATS, "orient": ORIENTS, "duplicates": DUPLICATES}
-        for name, allowed in choices.items():
+        values: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in TEXTS}
+        for name, allowed in CHOICES.items():
             value = str(form.get(name, getattr(self, name)))
-            said[name] = value if value in allowed else allowed[0]
-        said |= {name: name in form for name in ("largest_component", "adaptive", "list_persons", "pupil_pages")}
-        roles = {
-            int(name[5:]): str(role)
-            for name, role in form.items()
-            if name.startswith("role-") and name[5:].isdecimal() and role in (ITEM, PERSON, RESPONSE, UNUSED, *ASIDE)
-        }
-        return replace(self, **said, roles=roles)
+            values[name] = value if value in allowed else allowed[0]
+        values |= {name: name in form for name in SWITCHES}
+        roles = {}
+        for name, role in form.items():
+            number = name.removeprefix("role-")
+            is_role = name != number and number.isdecimal()
+            if is_role and role in (ITEM, PERSON, RESPONSE, UNUSED, *ASIDE):
+                roles[int(number)] = str(role)
+        return replace(self, **values, roles=roles)
 
     def layout(self) -> dict[str, str]:
         """What decides how columns are recognized."""
@@ -64,9 +66,16 @@ class Choice:
 
     def scoring_words(self) -> list[str]:
         """What counts as right, and where the table is: true of a second file too."""
-        words = _said("--key", self.key) + _said("--threshold", self.threshold) + _said("--encoding", self.encoding)
-        words += _said("--missing", *_parts(self.missing)) + _said("--correct", *_parts(self.correct))
-        return words + ([] if self.duplicates == "error" else ["--duplicates", self.duplicates])
+        words = [
+            *_option("--key", self.key),
+            *_option("--threshold", self.threshold),
+            *_option("--encoding", self.encoding),
+            *_option("--missing", *_parts(self.missing)),
+            *_option("--correct", *_parts(self.correct)),
+        ]
+        if self.duplicates != "error":
+            words += ["--duplicates", self.duplicates]
+        return words
 
     def layout_words(self, columns: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         """Which column is what, where it was not recognized: options of every command that reads.
@@ -76,27 +85,26 @@ class Choice:
         words = [] if self.orient == "persons" else ["--layout", "items-in-rows"]
         roles = self.now(columns)
         recognized = {k: column["role"] for k, column in enumerate(columns)}
-        compared = [{k: UNUSED if role in ASIDE else role for k, role in some.items()} for some in (roles, recognized)]
         format = [] if self.format == "auto" or words else ["--layout", self.format]
-        if self.orient == "items" or compared[0] == compared[1]:
+        if self.orient == "items" or _of_answers(roles) == _of_answers(recognized):
             return words + format
         by_role = {wanted: [k for k, role in roles.items() if role == wanted] for wanted in (PERSON, ITEM, RESPONSE)}
         names = {k: column["name"] for k, column in enumerate(columns)}
         if kind == "long":
-            for role, found in by_role.items():
-                if len(found) != 1:
+            for role, places in by_role.items():
+                if len(places) != 1:
                     raise OptionError(
-                        f"{len(found) or 'no'} columns are marked as {role}; in a table with a row for each answer, "
+                        f"{len(places) or 'no'} columns are marked as {role}; in a table with a row for each answer, "
                         "one column names the person, one the item, and one holds the response."
                     )
             words += ["--layout", "long"]
-            return words + [word for role, (k,) in by_role.items() for word in _said(f"--{role}", names[k])]
+            return words + [word for role, (k,) in by_role.items() for word in _option(f"--{role}", names[k])]
         if len(by_role[PERSON]) > 1:
             both = " and ".join(repr(names[k]) for k in by_role[PERSON][:2])
             raise OptionError(f"{both} cannot both name the people; choose one column as person.")
         if len(by_role[ITEM]) < 2:
             raise OptionError("fewer than two columns are items; choose which columns are items.")
-        words += ["--layout", "wide", *_said("--person", *(names[k] for k in by_role[PERSON]))]
+        words += ["--layout", "wide", *_option("--person", *(names[k] for k in by_role[PERSON]))]
         words += _listed("--items", [_literal(names[k]) for k in by_role[ITEM]])
         if not by_role[PERSON]:  # no column that was set aside may be taken for their names
             others = [names[k] for k, role in roles.items() if role == UNUSED]
@@ -105,12 +113,15 @@ class Choice:
 
     def fit_words(self, columns: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         """All the options of `fit` and `check`, but for places."""
-        words = [*_said("--sheet", self.sheet), *self.layout_words(columns, kind), *self.scoring_words()]
+        words = [*_option("--sheet", self.sheet), *self.layout_words(columns, kind), *self.scoring_words()]
         for k, role in self.now(columns).items():
-            words += _said(ASIDE[role], columns[k]["name"]) if role in ASIDE else []
-        words += ["--largest-component"] if self.largest_component else []
-        words += ["--design", "adaptive"] if self.adaptive else []
-        words += _said("--scale", self.scale.replace(" ", ""))
+            if role in ASIDE:
+                words += _option(ASIDE[role], columns[k]["name"])
+        if self.largest_component:
+            words.append("--largest-component")
+        if self.adaptive:
+            words += ["--design", "adaptive"]
+        words += _option("--scale", self.scale.replace(" ", ""))
         return words + self.more_words()
 
     def more_words(self) -> list[str]:
@@ -135,16 +146,24 @@ class Choice:
         return {k: self.roles.get(k, column["role"]) for k, column in enumerate(columns)}
 
 
-def _said(flag: str, *values: str) -> list[str]:
+def _option(flag: str, *values: str) -> list[str]:
     """The option with each of the values that are not empty.
 
-    >>> _said("--missing", "9", "", "-1")
+    >>> _option("--missing", "9", "", "-1")
     ['--missing', '9', '--missing=-1']
     """
-    said: list[str] = []
+    words: list[str] = []
     for value in values:
-        said += [f"{flag}={value}"] if value.startswith("-") else [flag, value] if value else []
-    return said
+        if value.startswith("-"):  # which alone would be taken for an option
+            words.append(f"{flag}={value}")
+        elif value:
+            words += [flag, value]
+    return words
+
+
+def _of_answers(roles: Mapping[int, str]) -> dict[int, str]:
+    """The roles of columns as far as answers are read by them."""
+    return {k: UNUSED if role in ASIDE else role for k, role in roles.items()}
 
 
 def _parts(text: str) -> list[str]:
@@ -159,8 +178,9 @@ def _literal(name: str) -> str:
     """
     if not set(name) & set(MAGIC):
         return name
-    # A comma would divide it, and a question mark stands for one.
-    return "".join(f"[{sign}]" if sign in MAGIC else "?" if sign == "," else sign for sign in name)
+    signs = {sign: f"[{sign}]" for sign in MAGIC}
+    signs[","] = "?"  # a comma would divide it, and a question mark stands for one
+    return "".join(signs.get(sign, sign) for sign in name)
 
 
 def _listed(flag: str, names: Iterable[str]) -> list[str]:
@@ -173,4 +193,4 @@ def _listed(flag: str, names: Iterable[str]) -> list[str]:
     plain = [name for name in names if "," not in name and name == name.strip() and name]
     others = [name for name in names if name not in set(plain)]
     joined = [",".join(plain[k : k + TOGETHER]) for k in range(0, len(plain), TOGETHER)]
-    return [word for value in (*joined, *others) for word in _said(flag, value)]
+    return [word for value in (*joined, *others) for word in _option(flag, value)]

@@ -43,7 +43,8 @@ class Pages:
 
     def show(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """A page made of a template."""
-        program, style = own_text(PROGRAM), own_text(*STYLE)
+        program = own_text(PROGRAM)
+        style = own_text(*STYLE)
         text = _templates().get_template(name).render(style=style, program=program, **self._always, **values)
         allowed = policy(program, style, "connect-src 'self'; form-action 'self'; frame-ancestors 'none'")
         return HTMLResponse(text, status, headers={"content-security-policy": allowed})

@@ -21,7 +21,9 @@ from spectral_irt.app.options import Choice
 from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
 from spectral_irt.installation import please_report
 
-COMMAND, DETECT = "spectral_irt", "spectral_irt.app.detect"
+# Modules that processes run.
+COMMAND = "spectral_irt"
+DETECT = "spectral_irt.app.detect"
 LONGEST_LINE = 1 << 24  # bytes that a process may say at once
 PUPIL_PAGES = "pupil-pages.html"
 ONCE = ("--drop-persons", "--tailor")  # options that are given once
@@ -57,13 +59,13 @@ class Done:
     @property
     def moves(self) -> list[tuple[int, Mapping[str, Any]]]:
         """The findings that propose a move, by number; not what was done already."""
-        found: list[tuple[int, Mapping[str, Any]]] = []
+        proposals: list[tuple[int, Mapping[str, Any]]] = []
         for k, finding in enumerate(self.record["findings"]):
             flag, _, value = finding["option"].partition(" ")
             done = flag in self.words if flag in ONCE else value in self.words
             if flag and not done:
-                found.append((k, finding))
-        return found
+                proposals.append((k, finding))
+        return proposals
 
 
 class Job:
@@ -132,7 +134,8 @@ class Job:
 
     def _tell(self, doing: str, share: float | None = None) -> None:
         if self.work is not None:
-            self.work.doing, self.work.share = doing, share
+            self.work.doing = doing
+            self.work.share = share
 
     async def close(self) -> None:
         """Stop the work, and remove everything."""
@@ -141,7 +144,8 @@ class Job:
 
     async def detect(self) -> None:
         """What the columns are."""
-        self.seen, self.checked = {}, {}
+        self.seen = {}
+        self.checked = {}
         self.choice = replace(self.choice, roles={})  # those of another layout
         self.seen = await self._columns_of(self.name)
         if self.seen.get("error"):
@@ -149,10 +153,9 @@ class Job:
 
     async def _columns_of(self, name: str) -> dict[str, Any]:
         self._tell(f"looking at {name}")
-        found: dict[str, Any] = json.loads(
-            await run(DETECT, [], self.inputs, self._tell, {"file": name, **self.choice.layout()})
-        )
-        return found
+        asked = {"file": name, **self.choice.layout()}
+        columns: dict[str, Any] = json.loads(await run(DETECT, [], self.inputs, self._tell, asked))
+        return columns
 
     async def check(self) -> None:
         """What is odd in the answers."""
@@ -160,21 +163,25 @@ class Job:
         self._checked_with = words = self.choice.fit_words(self.columns, self.kind)
         self._tell(f"reading {self.name}")
         self.version += 1  # the columns can be shown while all the answers are read
-        said = await run(COMMAND, ["fit", _path(self.name), *words, "--dry-run", "--json"], self.inputs, self._tell)
-        self.checked = json.loads(said)
+        command = ["fit", _path(self.name), *words, "--dry-run", "--json"]
+        self.checked = json.loads(await run(COMMAND, command, self.inputs, self._tell))
 
     async def fit(self) -> None:
         """Calibrate; earlier results go when there are new ones."""
         words = self.choice.fit_words(self.columns, self.kind)
         if not self.checked or words != self._checked_with:
             await self.check()
-        words = [*words, "--all", *(["--list-persons"] if self.choice.list_persons else [])]
-        done = await self._fitted(words)
-        for each in (*self.earlier, self.results, self.scored):
-            if each is not None:
-                shutil.rmtree(each.folder, ignore_errors=True)
-        self.results, self.scored = done, None
-        self.earlier, self.compared = [], {}
+        words = [*words, "--all"]
+        if self.choice.list_persons:
+            words.append("--list-persons")
+        results = await self._fitted(words)
+        for done in (*self.earlier, self.results, self.scored):
+            if done is not None:
+                shutil.rmtree(done.folder, ignore_errors=True)
+        self.results = results
+        self.scored = None
+        self.earlier = []
+        self.compared = {}
 
     async def fit_again(self, option: str) -> None:
         """Do what a finding proposes, and fit again; the results before stay, and are compared."""
@@ -184,15 +191,16 @@ class Job:
         done = await self._fitted([*before.words, flag, value])
         try:
             folders = [str(each.folder / "results") for each in (before, done)]
-            said = await run(COMMAND, ["compare-fits", *folders, "--json"], self.inputs, self._tell)
+            comparison = await run(COMMAND, ["compare-fits", *folders, "--json"], self.inputs, self._tell)
         except BaseException:
             shutil.rmtree(done.folder, ignore_errors=True)
             raise
         if self.scored is not None:
             shutil.rmtree(self.scored.folder, ignore_errors=True)
         self.earlier.append(before)
-        self.results, self.scored = replace(done, changed=option), None
-        self.compared = json.loads(said)
+        self.results = replace(done, changed=option)
+        self.scored = None
+        self.compared = json.loads(comparison)
         names = {folders[0]: "the results before", folders[1]: "the results after"}
         self.compared["sentences"] = [_with_names(each, names) for each in self.compared["sentences"]]
 
@@ -209,7 +217,9 @@ class Job:
         """Score the people of a second file with the bank."""
         assert self.results is not None
         try:
-            words = [*await self._second_words(name), *(["--ignore-unknown"] if ignore_unknown else [])]
+            words = await self._second_words(name)
+            if ignore_unknown:
+                words.append("--ignore-unknown")
             bank = str(self.results.folder / "bank")
             self.scored = await self._command("score", name, words, {"-o": "scores"}, "scores/score.json", bank)
         finally:
@@ -220,11 +230,13 @@ class Job:
         seen = await self._columns_of(name)
         recognized = {column["name"]: column["role"] for column in seen["columns"]}
         roles = self.choice.now(self.columns)
-        known = [(column["name"], roles[k]) for k, column in enumerate(self.columns) if column["name"] in recognized]
-        columns = [{"name": name, "role": recognized[name]} for name, _ in known]
-        like_first = replace(self.choice, roles={k: role for k, (_, role) in enumerate(known)})
-        own = like_first.layout_words(columns, seen["format"]) if known and seen["format"] == self.kind else []
-        return [*own, *self.choice.scoring_words()]
+        in_both = [(column["name"], roles[k]) for k, column in enumerate(self.columns) if column["name"] in recognized]
+        columns = [{"name": name, "role": recognized[name]} for name, _ in in_both]
+        like_first = replace(self.choice, roles={k: role for k, (_, role) in enumerate(in_both)})
+        words: list[str] = []
+        if in_both and seen["format"] == self.kind:
+            words = like_first.layout_words(columns, seen["format"])
+        return [*words, *self.choice.scoring_words()]
 
     async def _command(
         self, command: str, name: str, words: Sequence[str], places: Mapping[str, str], record: str, bank: str = ""
@@ -233,16 +245,17 @@ class Job:
         folder = self.folder / secrets.token_hex(4)
         folder.mkdir()
         to = [word for flag, place in places.items() for word in (flag, str(folder / place))]
+        to_show = [word for flag, place in places.items() for word in (flag, place)]
+        if bank:
+            to = ["--bank", bank, *to]
+            to_show = ["--bank", "bank", *to_show]
         try:
-            known = ["--bank", bank] if bank else []
-            await run(COMMAND, [command, _path(name), *words, *known, *to], self.inputs, self._tell)
-            found = json.loads((folder / record).read_text(encoding="utf-8"))
+            await run(COMMAND, [command, _path(name), *words, *to], self.inputs, self._tell)
+            content = json.loads((folder / record).read_text(encoding="utf-8"))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        shown = [word for flag, place in places.items() for word in (flag, place)]
-        said = shlex.join(["spectral-irt", command, name, *words, *(["--bank", "bank"] if bank else []), *shown])
-        return Done(name, folder, words, said, found)
+        return Done(name, folder, words, shlex.join(["spectral-irt", command, name, *words, *to_show]), content)
 
     async def workbook(self, results: Done) -> Path:
         """The tables as a workbook, by the same command, when it is first asked for."""
@@ -265,16 +278,17 @@ def _path(name: str) -> str:
     return f"./{name}" if name.startswith("-") else name
 
 
-async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, said: object = None) -> str:
-    """What a module with these arguments says on stdout, run in the folder; `said` goes to its stdin as JSON.
+async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, message: object = None) -> str:
+    """What a module with these arguments says on stdout, run in the folder; `message` goes to its stdin as JSON.
 
     An error where it fails, in its words. When the task that waits for it is canceled, the process is ended.
     """
     # -P: files in the folder are data, whatever they are called, and never imported.
-    own = {"SPECTRAL_IRT_PROGRESS": "json", "NO_COLOR": "1", "PYTHONUTF8": "1", "TMPDIR": str(folder)}
+    settings = {"SPECTRAL_IRT_PROGRESS": "json", "NO_COLOR": "1", "PYTHONUTF8": "1", "TMPDIR": str(folder)}
+    stdin = b"" if message is None else json.dumps(message).encode()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", module, *words,
-        cwd=folder, env={**os.environ, **own}, limit=LONGEST_LINE, start_new_session=True,
+        cwd=folder, env={**os.environ, **settings}, limit=LONGEST_LINE, start_new_session=True,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -282,7 +296,7 @@ async def run(module: str, words: Sequence[str], folder: Path, tell: Tell, said:
     assert process.stderr is not None
     try:
         with suppress(OSError):
-            process.stdin.write(b"" if said is None else json.dumps(said).encode())
+            process.stdin.write(stdin)
             process.stdin.close()
         out, lines = await asyncio.gather(process.stdout.read(), _heard(process.stderr, tell))
         code = await process.wait()
@@ -313,10 +327,10 @@ async def _heard(stream: asyncio.StreamReader, tell: Tell) -> list[str]:
 
 
 def _problem(code: int, lines: Sequence[str]) -> str:
-    said = [line for line in lines if line.partition(":")[0] in ("error", "internal error")]
-    if said:
-        kind, _, text = said[-1].partition(": ")
-        return text if kind == "error" else said[-1]
+    errors = [line for line in lines if line.partition(":")[0] in ("error", "internal error")]
+    if errors:
+        kind, _, text = errors[-1].partition(": ")
+        return text if kind == "error" else errors[-1]
     if code == -getattr(signal, "SIGKILL", 9):
         return "The work was ended by the operating system, probably because there was not enough memory."
     return f"The work ended unexpectedly (code {code}). This is our mistake; {please_report()}."

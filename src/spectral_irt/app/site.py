@@ -127,8 +127,10 @@ class Site:
         )
 
     async def status(self, request: Request, job: Job) -> Response:
-        now = {"version": job.version, "busy": job.work is not None}
-        return JSONResponse(now if job.work is None else {**now, "doing": job.work.doing, "share": job.work.share})
+        now: dict[str, Any] = {"version": job.version, "busy": job.work is not None}
+        if job.work is not None:
+            now |= {"doing": job.work.doing, "share": job.work.share}
+        return JSONResponse(now)
 
     async def upload(self, request: Request) -> Response:
         async with request.form(max_fields=FIELDS) as form:
@@ -181,8 +183,10 @@ class Site:
         anew = before != job.choice.layout() or not job.columns
         if wants_fit and not anew:
             job.start("fit", job.fit)
+        elif anew:
+            job.start("check", job.detect, job.check)
         else:
-            job.start("check", *([job.detect] if anew else []), job.check)
+            job.start("check", job.check)
         return self._to(job)
 
     async def cancel(self, request: Request, job: Job) -> Response:
@@ -227,22 +231,28 @@ class Site:
 
     async def file(self, request: Request, job: Job) -> Response:
         """What came of the work, as files."""
-        name, results, scored, of = request.path_params["file"], job.results, job.scored, job.name
+        name = request.path_params["file"]
+        source = job.name  # the file that it is about
+        results = job.results
+        scored = job.scored
         number = request.path_params.get("number")
         if number is not None:  # a fit before something was changed
             if number >= len(job.earlier):
                 raise HTTPException(404)
-            results, scored = job.earlier[number], None
+            results = job.earlier[number]
+            scored = None
         if name == "scores.csv" and scored is not None:
-            path, of = scored.folder / "scores" / "persons.csv", scored.name
+            path = scored.folder / "scores" / "persons.csv"
+            source = scored.name
         elif results is None:
             raise HTTPException(404)
         elif name == "report.html":
             return FileResponse(results.folder / "report.html", media_type="text/html; charset=utf-8")
         elif name == "report-to-keep.html":
-            path, name = results.folder / "report.html", "report.html"
+            path = results.folder / "report.html"
+            name = "report.html"
         elif name in ("tables.zip", "bank.zip"):
-            folder = results.folder / ("bank" if name == "bank.zip" else "results")
+            folder = results.folder / {"tables.zip": "results", "bank.zip": "bank"}[name]
             if not folder.exists():
                 raise HTTPException(404)
             path = await _zipped(folder)
@@ -252,7 +262,7 @@ class Site:
             path = await job.workbook(results)
         else:
             raise HTTPException(404)
-        return FileResponse(path, filename=f"{Path(of).stem}-{name}", content_disposition_type="attachment")
+        return FileResponse(path, filename=f"{Path(source).stem}-{name}", content_disposition_type="attachment")
 
 
 async def _zipped(folder: Path) -> Path:
@@ -260,15 +270,15 @@ async def _zipped(folder: Path) -> Path:
     target = folder.with_suffix(".zip")
     if not target.is_file():
         draft = folder.with_name(secrets.token_hex(4))  # two downloads may be at it
-        made = await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
-        Path(made).replace(target)
+        archive = await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
+        Path(archive).replace(target)
     return target
 
 
 def file_in(form: FormData, name: str) -> UploadFile | None:
     """The file in a field of the form, if one was chosen."""
-    found = form.get(name)
-    return found if isinstance(found, UploadFile) and found.filename else None
+    upload = form.get(name)
+    return upload if isinstance(upload, UploadFile) and upload.filename else None
 
 
 def safe_name(filename: str | None) -> str:

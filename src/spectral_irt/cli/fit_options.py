@@ -49,14 +49,14 @@ def _ability(text: str) -> tuple[str, int | None]:
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if name not in SETTINGS or not equals:
             raise OptionError(f"--set is {text!r}; it is NAME=VALUE, where NAME is one of {', '.join(SETTINGS)}.")
-        said[name] = _value(name, value.strip())
-    return said
+        settings[name] = _value(name, value.strip())
+    return settings
 
 
 def _value(name: str, text: str) -> Any:
@@ -76,10 +76,12 @@ def _value(name: str, text: str) -> Any:
 
 def _skipped(texts: list[str]) -> dict[str, bool]:
     """Whether people and fit are wanted; what is not said is left to the size of the data."""
-    said = {one.strip() for text in texts for one in text.split(",")}
-    if said - {*PARTS, "none"} or ("none" in said and len(said) > 1):
+    parts = {part.strip() for text in texts for part in text.split(",")}
+    if parts == {"none"}:
+        return dict.fromkeys(PARTS, True)
+    if not parts <= {*PARTS}:
         raise OptionError(f"--skip is {','.join(texts)!r}; it can be persons, fit, both of them, or none.")
-    return dict.fromkeys(PARTS, True) if "none" in said else dict.fromkeys(said, False)
+    return dict.fromkeys(parts, False)
 
 
 def _ranking(text: str) -> tuple[int, str]:
@@ -259,27 +261,30 @@ class Method:
                 "--design adaptive is calibrated by marginal maximum likelihood; leave out "
                 f"--estimator {self.estimator}."
             )
-        found = replace(self, estimator="mml") if self.design == "adaptive" else self
-        if self.population_by is not None and found.estimator != "mml":
+        chosen = self
+        if self.design == "adaptive":
+            chosen = replace(self, estimator="mml")
+        if self.population_by is not None and chosen.estimator != "mml":
             raise OptionError(
                 "--population-by gives each group a distribution of ability, which only marginal maximum likelihood "
                 "has; add --estimator mml, or --design adaptive if the answers decided what came next."
             )
-        if self.survey_weight is not None and found.estimator != "spectral":
+        if self.survey_weight is not None and chosen.estimator != "spectral":
             how = "--design adaptive" if self.design == "adaptive" else f"--estimator {self.estimator}"
             raise OptionError(f"--survey-weight goes with the spectral estimator; leave it out, or {how}.")
-        return found
+        return chosen
 
     def parameters(self, threads: int | None) -> dict[str, Any]:
         """The estimator's parameters that were said."""
-        said = dict(self.set)
-        if "nu_rule" in said and not (said.get("nu") or ("nu" not in said and self.estimator == "paper")):
+        parameters = dict(self.set)
+        adds_nu = parameters.get("nu", self.estimator == "paper")  # which has some by default
+        if "nu_rule" in parameters and not adds_nu:
             raise OptionError("`nu_rule` says which pairs `nu` is added to; say how much with `nu=1`, or leave it out.")
         if self.chain_weights is not None:
-            said["weighting"] = self.chain_weights
+            parameters["weighting"] = self.chain_weights
         if threads is not None:
-            said["threads"] = threads
-        return said
+            parameters["threads"] = threads
+        return parameters
 
     def design_given(self, groups: Mapping[str, list[Any]]) -> dict[str, Any]:
         """What an estimator is told about the design; the groups are those of the columns."""
@@ -287,8 +292,10 @@ class Method:
             return {"weights": _numbers(groups[self.survey_weight], self.survey_weight)}
         if self.estimator != "mml":
             return {}
-        by = self.population_by
-        return {"design": self.design, **({} if by is None else {"groups": groups[by]})}
+        design: dict[str, Any] = {"design": self.design}
+        if self.population_by is not None:
+            design["groups"] = groups[self.population_by]
+        return design
 
 
 def _numbers(values: list[Any], column: str) -> list[float]:

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
     from spectral_irt.data import Responses
 
 own = partial(option, None)
-columns, scoring, people = partial(option, "columns"), partial(option, "scoring"), partial(option, "people")
-method, size, results = partial(option, "method"), partial(option, "size"), partial(option, "results")
+# Options by the topics of help.
+columns = partial(option, "columns")
+scoring = partial(option, "scoring")
+people = partial(option, "people")
+method = partial(option, "method")
+size = partial(option, "size")
+results = partial(option, "results")
 
 _FILES = typer.Argument(
     metavar="FILE",
@@ -63,39 +68,53 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
         if not is_dataclass(hints[name]):
             parameters.append(_parameter(name, hints[name], parameter.default))
             continue
-        groups[name], types = hints[name], get_type_hints(hints[name])
-        for one in fields(groups[name]):
-            if one.metadata:
-                parameters.append(_parameter(one.name, types[one.name], one))
+        groups[name] = hints[name]
+        types = get_type_hints(hints[name])
+        for field in fields(groups[name]):
+            if field.metadata:
+                parameters.append(_parameter(field.name, types[field.name], field))
 
     @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"))
-    def spread(context: typer.Context, **given: Any) -> None:
-        Progress.shown = not given.get("quiet", False)
-        for name, group in groups.items():
-            said = {}
-            for one in fields(group):
-                value, parse = given.pop(one.name, None), one.metadata.get("parse")
-                if value is not None and value != []:
-                    said[one.name] = value if parse is None else parse(value)
-            given[name] = group(**said)
+    def spread(context: typer.Context, **options: Any) -> None:
+        Progress.shown = not options.get("quiet", False)
+        arguments = {name: _group_of(group, options) for name, group in groups.items()}
         for name, value in (("context", context), ("call", context.obj)):
             if name in hints:
-                given[name] = value
-        command(**given)
+                arguments[name] = value
+        command(**options, **arguments)
 
     del spread.__wrapped__
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return spread
 
 
+def _group_of(group: Any, options: dict[str, Any]) -> Any:
+    """A group of options, made of those that were given; they are no longer among the others then."""
+    values = {}
+    for field in fields(group):
+        value = options.pop(field.name, None)
+        if value is None or value == []:
+            continue
+        parse = field.metadata.get("parse")
+        values[field.name] = value if parse is None else parse(value)
+    return group(**values)
+
+
 def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
     """The parameter of a command as typer reads it: flags of a switch, values of a choice, paths with `~`."""
     default = declared
     if isinstance(declared, Field):
-        info, repeatable = declared.metadata["option"], declared.default_factory is not MISSING
-        default = [] if repeatable else inspect.Parameter.empty if declared.default is MISSING else declared.default
-        if declared.metadata["parse"] is not None:
-            hint, default = (list[str], []) if repeatable else (str | None, None)
+        info = declared.metadata["option"]
+        repeatable = declared.default_factory is not MISSING
+        has_parser = declared.metadata["parse"] is not None
+        if repeatable:
+            default = []
+            hint = list[str] if has_parser else hint
+        elif has_parser:
+            default = None
+            hint = str | None
+        else:
+            default = inspect.Parameter.empty if declared.default is MISSING else declared.default
         for kind in (hint, *get_args(hint)):
             if get_origin(kind) is Literal:
                 info.metavar = info.metavar or "|".join(get_args(kind))
@@ -149,10 +168,10 @@ def item_names(texts: list[str]) -> list[str]:
 
 
 def _duplicates(text: str) -> tuple[str, str]:
-    kept, _, order_by = text.partition(":")
-    if kept not in ("error", "first", "last"):
+    which, _, order_by = text.partition(":")
+    if which not in ("error", "first", "last"):
         raise OptionError(f"--duplicates is {text!r}; it can be error, first, last or last:COLUMN.")
-    return kept, order_by
+    return which, order_by
 
 
 def _threshold(text: str) -> float:
@@ -164,20 +183,20 @@ def _threshold(text: str) -> float:
 
 
 def _blanks(texts: list[str]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    for one in item_names(texts):
-        kind, equals, value = one.partition("=")
+    blanks: dict[str, Any] = {}
+    for text in item_names(texts):
+        kind, equals, value = text.partition("=")
         name = kind.strip().replace("-", "_")
         if equals and name == "not_presented":
-            said.setdefault(name, []).append(value)
+            blanks.setdefault(name, []).append(value)
         elif equals and name in ("omitted", "not_reached") and value in ("missing", "wrong"):
-            said[name] = value if value == "wrong" else None
+            blanks[name] = value if value == "wrong" else None
         else:
             raise OptionError(
-                f"--blanks is {one!r}; it can be omitted=wrong, not-reached=wrong, not-presented=CODE, or several of "
+                f"--blanks is {text!r}; it can be omitted=wrong, not-reached=wrong, not-presented=CODE, or several of "
                 "them, as in omitted=wrong,not-reached=wrong."
             )
-    return said
+    return blanks
 
 
 @dataclass(frozen=True)
@@ -287,8 +306,10 @@ class Reading:
         client = None if call.dask is None else cluster(call.dask, progress)
         try:
             responses = read(progress=progress.reading, client=client, **how)
-        except ResponseValueError as error:  # perhaps of a long table that was taken for a wide one
-            raise (None if known else self._no_items(files)) or error from error
+        except ResponseValueError as error:
+            if known:
+                raise
+            raise self._no_items(files) or error from error  # perhaps a long table that was taken for a wide one
         noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
         allowed.reserve(
             persons=responses.n_persons,
@@ -355,18 +376,21 @@ class Reading:
     def given(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """The options of `read` that these are, as far as they differ from its defaults; for a record with the database
         among the files."""
-        turned = self.layout == "items-in-rows"
-        kept, order_by = self.duplicates
-        said = {**vars(self), **dict.fromkeys(("layout", "blanks", "model"))}
+        options = {**vars(self), **dict.fromkeys(("layout", "blanks", "model", "duplicates"))}
         for name in ("key", "item_texts"):
-            said[name], said[f"{name}_sheet"] = said.get(name) or (None, None)
-        said |= {"format": None if self.layout == "auto" or turned else self.layout}
-        said |= {"orient": "items" if turned else None}
-        said |= {"duplicates": None if kept == "error" else kept, "order_by": order_by or None}
-        said |= self.blanks
+            options[name], options[f"{name}_sheet"] = options.get(name) or (None, None)
+        if self.layout == "items-in-rows":
+            options["orient"] = "items"
+        elif self.layout != "auto":
+            options["format"] = self.layout
+        which, order_by = self.duplicates
+        if which != "error":
+            options["duplicates"] = which
+        options["order_by"] = order_by or None
+        options |= self.blanks
         if self.sql is not None and files:
-            said["database"] = files[0]
-        return {name: value for name, value in said.items() if value is not None and value is not False and value != []}
+            options["database"] = files[0]
+        return {name: value for name, value in options.items() if _was_given(value)}
 
     def inputs(self, files: Sequence[str]) -> list[str]:
         """Every file that is read: no result may take its place."""
@@ -375,9 +399,18 @@ class Reading:
         beside = (self.key, vars(self).get("item_texts"))
         inputs = [file for file, _ in filter(None, beside)]
         for file in files:
-            kind, path = kind_of(file if self.sql is not None else file.partition("#")[0])  # "#" is before a table
-            inputs.append(path if kind in ("sqlite", "duckdb") else file)
+            if self.sql is None:
+                kind, path = kind_of(file.partition("#")[0])  # "#" is before a table
+            else:
+                kind, path = kind_of(file)
+            is_file_of_database = kind in ("sqlite", "duckdb")
+            inputs.append(path if is_file_of_database else file)
         return inputs
+
+
+def _was_given(value: Any) -> bool:
+    """Whether an option has a value: 0 is one."""
+    return value is not None and value is not False and value != []
 
 
 def shareable(record: Any) -> Any:
@@ -434,13 +467,15 @@ class Answers(Reading):
             return {"ordered": False if self.model == "rasch" else None}
         if self.model == "rasch":
             raise OptionError("--recode, --reverse and --unused are for ordered categories; leave out --model rasch.")
-        return {"ordered": True, "unused": self.unused or ("keep" if self.model == "rsm" else "collapse")}
+        by_default = "keep" if self.model == "rsm" else "collapse"
+        return {"ordered": True, "unused": self.unused or by_default}
 
 
 def changed(group: Any) -> list[str]:
     """Options of a group that differ from their defaults."""
     default = type(group)()
-    return [one.name for one in fields(group) if getattr(group, one.name) != getattr(default, one.name)]
+    names = [field.name for field in fields(group)]
+    return [name for name in names if getattr(group, name) != getattr(default, name)]
 
 
 def mean_and_sd(text: str, flag: str, example: str) -> tuple[float, float]:
@@ -474,9 +509,11 @@ LEFT_OUT = (
 def _refuse_items_left_out(responses: Responses, bank: Bank) -> None:
     """An error where a column that is called as an item of the bank was taken for something else: a bank would never
     hear of the item again."""
-    known = set(map(str, bank.items.tolist()))
+    in_bank = set(map(str, bank.items.tolist()))
     for finding in responses.notes:
-        names = [name for name in finding.items if finding.code in LEFT_OUT and str(name) in known]
+        if finding.code not in LEFT_OUT:
+            continue
+        names = [name for name in finding.items if str(name) in in_bank]
         if names:
             raise ReadError(
                 f"{responses.source}: {listed(names)} {one_or_many(len(names), 'is an item', 'are items')} of the "
@@ -489,10 +526,12 @@ def asked_scale(text: str) -> AskedScale:
     """What `--scale` says: MEAN,SD of the persons, or items:MEAN,UNITS, or formula:A,B."""
     by, colon, numbers = text.partition(":")
     if not colon:
-        by, numbers = "persons", text
+        by = "persons"
+        numbers = text
     try:
         first, second = map(float, numbers.split(","))
-        if by not in ("persons", "items", "formula") or not (abs(first) < float("inf") and 0 < second < float("inf")):
+        usable = abs(first) < float("inf") and 0 < second < float("inf")
+        if by not in ("persons", "items", "formula") or not usable:
             raise ValueError
     except ValueError:
         raise OptionError(

@@ -61,7 +61,11 @@ def log_files(paths: Iterable[Any]) -> list[File]:
 def find_logs(paths: Iterable[Any]) -> list[File] | None:
     """The logs that paths, patterns and folders mean; None when they are tables, not logs of a harness."""
     # Logs of different models are often named alike, in folders that name the model.
-    files = [file if file.name != file.path.name else replace(file, name=str(file.path)) for file in log_files(paths)]
+    files = []
+    for file in log_files(paths):
+        if file.name == file.path.name:
+            file = replace(file, name=str(file.path))
+        files.append(file)
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     others = [file.name for file in unique if written_by(file) is None]
     if others and len(others) < len(unique):
@@ -101,10 +105,10 @@ def collect(
         logs = [(log, chosen_metric(log, metric)) for log in read_logs(file, prompts.attributes) or []]
         return [(log, name, right(log, name, threshold)) for log, name in logs]
 
-    for k, found in enumerate(LocalEngine().map(read, files)):  # several at a time, in the order of the files
+    for k, logs_of_file in enumerate(LocalEngine().map(read, files)):  # several at a time, in the order of the files
         if progress is not None:
             progress(k / len(files), f"reading {len(files):,} logs")
-        for log, name, is_right in found:
+        for log, name, is_right in logs_of_file:
             codes, extra = prompts.codes(log)
             before = runs.setdefault((log.model, log.benchmark), [])
             if duplicates == "error":
@@ -117,11 +121,13 @@ def collect(
         slots.setdefault(model, []).extend((2 * run.codes + run.is_right)[run.is_right >= 0] for run in several)
     models = np.array(list(slots), dtype=object)
     items = prompts.labels.labels().to_numpy()
-    person = np.repeat(np.arange(len(models)), [sum(map(len, own)) for own in slots.values()])
-    slot = np.concatenate([one for own in slots.values() for one in own])
+    slots_of_models = [np.concatenate(parts) for parts in slots.values()]
+    person = np.repeat(np.arange(len(models)), [len(slots_of_model) for slots_of_model in slots_of_models])
+    slot = np.concatenate(slots_of_models)
+    source = f"{len(runs):,} logs" if len(runs) > 1 else every[0].file.name
     responses = replace(
         Responses.from_codes(person, slot >> 1, slot & 1, persons=models, items=items, duplicates=duplicates),
-        source=f"{len(runs):,} logs" if len(runs) > 1 else every[0].file.name,
+        source=source,
         notes=(*(note for run in every for note in run.notes), *score_notes(unscored, nan)),
         words=("models", "prompts"),
     )
@@ -168,10 +174,11 @@ class _Prompts:
         self.hashed = np.append(self.hashed, np.zeros(len(new), dtype=np.int64))
         self.logs.append((log.file, log.model))
         if log.hash is not None:
-            own = np.where(log.hash.is_null().to_numpy(), np.uint64(0), log.hash.hash().to_numpy())
-            unknown = codes[self.hashes[codes] == 0]
-            self.hashes[unknown], self.hashed[unknown] = own[self.hashes[codes] == 0], len(self.logs) - 1
-            clash = np.flatnonzero((own > 0) & (self.hashes[codes] != own))
+            hashes = np.where(log.hash.is_null().to_numpy(), np.uint64(0), log.hash.hash().to_numpy())
+            is_first = self.hashes[codes] == 0
+            self.hashes[codes[is_first]] = hashes[is_first]
+            self.hashed[codes[is_first]] = len(self.logs) - 1
+            clash = np.flatnonzero((hashes > 0) & (self.hashes[codes] != hashes))
             if len(clash):
                 labels = log.items().gather(clash).unique(maintain_order=True)
                 file, model = self.logs[self.hashed[codes[clash[0]]]]

@@ -25,23 +25,23 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """A log for each model and evaluation in the file, as a rule one."""
-    found: dict[tuple[str, str], dict[str, Sample]] = {}
-    for line, one in objects(file):
-        version = str(one.get("schema_version"))
+    samples_of_run: dict[tuple[str, str], dict[str, Sample]] = {}
+    for line, record in objects(file):
+        version = str(record.get("schema_version"))
         if not version.startswith(KNOWN):
             versions = ", ".join(f"{part}x" for part in KNOWN)
             raise ReadError(f"{file.name}: line {line:,} follows version {version!r} of {NAME}; read are {versions}.")
         try:
-            key = str(one["model_id"]), str(one["evaluation_name"])
-            sample = str(one["sample_id"])
-            result = str(one.get("evaluation_result_id") or "")
-            verdict = mapping(one["evaluation"])
+            key = str(record["model_id"]), str(record["evaluation_name"])
+            sample = str(record["sample_id"])
+            result = str(record.get("evaluation_result_id") or "")
+            verdict = mapping(record["evaluation"])
             correct = verdict["is_correct"]
             score = verdict.get("score")
         except KeyError as error:
             raise ReadError(f"{file.name}: line {line:,} has no {error}, which {NAME} requires.") from None
-        new = Sample(sample, {}, 1, one.get("sample_hash"), mapping(one.get("metadata")))
-        scores: Any = found.setdefault(key, {}).setdefault(sample, new).scores
+        new = Sample(sample, {}, 1, record.get("sample_hash"), mapping(record.get("metadata")))
+        scores: Any = samples_of_run.setdefault(key, {}).setdefault(sample, new).scores
         if USUAL + VARIANT + result in scores:
             raise ReadError(
                 f"{file.name}: line {line:,} answers {key[1]}/{sample} once more for {key[0]}. A sample that was run "
@@ -49,7 +49,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             )
         scores |= {USUAL + VARIANT + result: number(correct), f"score{VARIANT}{result}": number(score)}
     logs = []
-    for key, samples in found.items():
+    for key, samples in samples_of_run.items():
         log = log_of(file, *key, list(samples.values()), attributes)
         if len({name.partition(VARIANT)[2] for name in log.scores}) == 1:
             plain = {name.partition(VARIANT)[0]: values for name, values in log.scores.items()}

@@ -38,33 +38,30 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         model = str(spec["adapter_spec"].get("model") or spec["adapter_spec"]["model_deployment"])
         benchmark = _scenario(str(spec["name"]))
     arguments = mapping(mapping(spec.get("scenario_spec")).get("args"))
-    known = {
-        **dict.fromkeys(attributes),
-        "scenario": benchmark.split(":")[0],
-        **arguments,
-    }  # scenarios have different ones
+    # Attributes that this scenario does not have are None: scenarios have different ones.
+    about_run = {**dict.fromkeys(attributes), "scenario": benchmark.split(":")[0], **arguments}
     samples = []
     changed = 0
-    for k, one in enumerate(json.loads(file.path.read_bytes()), start=1):
+    for k, instance in enumerate(json.loads(file.path.read_bytes()), start=1):
         with laid_out(f"{file.path}: entry {k:,}", NAME):
-            if one.get("perturbation"):
+            if instance.get("perturbation"):
                 changed += 1
                 continue
-            trial = int(one.get("train_trial_index", 0)) + 1
-            samples.append(Sample(str(one["instance_id"]), _scores(one), trial, about=known))
+            trial = int(instance.get("train_trial_index", 0)) + 1
+            samples.append(Sample(str(instance["instance_id"]), _scores(instance), trial, about=about_run))
     sentence = f"{model} on {benchmark}: {changed:,} answers to perturbed versions of instances were left out."
     notes = (Finding("perturbed_left_out", "note", sentence),) if changed else ()
     if not samples:
         raise no_samples(file.path, "the run has no instances.")
-    if not any(one.scores for one in samples):
+    if not any(instance.scores for instance in samples):
         raise no_samples(file.path, "no statistic says whether an answer is right.")
     return [log_of(file, model, benchmark, samples, attributes, notes=notes)]
 
 
-def _scores(one: dict[str, Any]) -> dict[str, float | None]:
+def _scores(instance: dict[str, Any]) -> dict[str, float | None]:
     """The value of each statistic that may say whether the answer is right."""
     values: dict[str, float | None] = {}
-    for stat in one["stats"]:
+    for stat in instance["stats"]:
         name = str(stat["name"]["name"])
         count = stat.get("count", 1)
         if count and "sum" in stat and not ABOUT.match(name):
@@ -80,6 +77,7 @@ def _scenario(name: str) -> str:
     >>> _scenario("narrative_qa:model=openai_gpt2")
     'narrative_qa'
     """
-    head, colon, rest = name.partition(":")
-    kept = [part for part in rest.split(",") if part and not part.startswith(("model=", "model_deployment="))]
-    return head + (colon + ",".join(kept) if kept else "")
+    scenario, _, arguments = name.partition(":")
+    of_model = ("model=", "model_deployment=")
+    of_scenario = [part for part in arguments.split(",") if part and not part.startswith(of_model)]
+    return ":".join(filter(None, (scenario, ",".join(of_scenario))))

@@ -52,16 +52,17 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
         raise ReadError(f"{file.name} does not say its task and model; it is not a whole log of {NAME}.")
     status = head.get("status")
     if not samples:
-        raise no_samples(file.path, f"the run {'ended with' if status else 'has no'} status {status!r}. Run it again.")
+        ended = "ended with" if status else "has no"
+        raise no_samples(file.path, f"the run {ended} status {status!r}. Run it again.")
     scored = []
-    for k, one in enumerate(samples, start=1):
+    for k, record in enumerate(samples, start=1):
         with laid_out(f"{file.name}: sample {k:,}", NAME):
-            if one.get("id") is None:
+            if record.get("id") is None:
                 raise KeyError("id")
-            scores = _scores(one["scores"] if one.get("scores") else {})
-            epoch = int(one.get("epoch") or 1)
-            scored.append(Sample(one["id"], scores, epoch, _hash(one), mapping(one.get("metadata"))))
-    if not any(one.scores for one in scored):
+            scores = _scores(record.get("scores") or {})
+            epoch = int(record.get("epoch") or 1)
+            scored.append(Sample(record["id"], scores, epoch, _hash(record), mapping(record.get("metadata"))))
+    if not any(record.scores for record in scored):
         raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
     notes = _unfinished(file, status, run, samples)
     return [log_of(file, run["model"], run["task"], scored, attributes, notes=notes)]
@@ -98,23 +99,27 @@ def _number(value: Any) -> float | None:
     if value is None or isinstance(value, bool | int | float):
         return None if value != value else number(value)
     text = str(value)
-    found = LETTERS.get(text, LETTERS.get(text.lower()) if len(text) > 1 else None)
-    if found is not None:
-        return found
+    value_of_text = LETTERS.get(text)
+    if value_of_text is None and len(text) > 1:
+        value_of_text = LETTERS.get(text.lower())
+    if value_of_text is not None:
+        return value_of_text
     try:
         return float(text)
     except ValueError:
         return float("nan")
 
 
-def _hash(one: dict[str, Any]) -> str:
+def _hash(record: dict[str, Any]) -> str:
     """The beginning of the question and the target: enough to see that two samples are not the same."""
-    question = one.get("input")
+    question = record.get("input")
     if isinstance(question, list):
         parts = [part.get("content") for part in question if isinstance(part, dict) and part.get("role") == "user"]
         question = next((part for part in parts if isinstance(part, str)), "")
-    target = one.get("target")
-    text = json.dumps([str(question)[:SEEN], target if isinstance(target, list) else [str(target)]])
+    target = record.get("target")
+    if not isinstance(target, list):
+        target = [str(target)]
+    text = json.dumps([str(question)[:SEEN], target])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -129,7 +134,7 @@ def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             return head, _member(archive, "summaries.json")
         journal = [name for name in names if name.startswith("_journal/summaries/")]
         journal.sort(key=lambda name: int(Path(name).stem))
-        return head, [one for name in journal for one in _member(archive, name)]
+        return head, [record for name in journal for record in _member(archive, name)]
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
@@ -137,6 +142,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
     file = Path(str(archive.filename)).name
     packed = info.compress_type == ZSTD  # which Python's zipfile does not unpack before version 3.14: taken as it is
     if packed:
-        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+        info.compress_type = zipfile.ZIP_STORED
+        info.file_size = info.compress_size
+        info.CRC = None  # type: ignore[assignment]  # that of what it unpacks to
     with archive.open(info) as opened:
         return json.loads(whole(opened, packed, file))

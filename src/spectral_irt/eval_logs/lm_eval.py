@@ -35,18 +35,18 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     names: list[str] = []
     runs = Counter[tuple[str, str]]()  # of a sample under a filter
     samples: dict[tuple[str, int], Sample] = {}
-    for line, one in objects(file):
-        names = names or _metrics(file, one)
-        doc = mapping(one.get("doc"))
-        if one.get("doc_id") is None:
+    for line, record in objects(file):
+        names = names or _metrics(file, record)
+        doc = mapping(record.get("doc"))
+        if record.get("doc_id") is None:
             raise ReadError(f"{file.name}: line {line:,} has no doc_id; it is not a sample of {NAME}.")
-        which = str(one["doc_id"]), str(one.get("filter") or NO_FILTER)
+        which = str(record["doc_id"]), str(record.get("filter") or NO_FILTER)
         runs[which] += 1
-        about = {**{name: one[name] for name in attributes if name in one}, **doc} if attributes else {}
-        new = Sample(which[0], {}, hash=one.get("doc_hash"), about=about)
+        about = {**{name: record[name] for name in attributes if name in record}, **doc} if attributes else {}
+        new = Sample(which[0], {}, hash=record.get("doc_hash"), about=about)
         scores: Any = samples.setdefault((which[0], runs[which]), new).scores
         for name in names:
-            value = one.get(name)
+            value = record.get(name)
             if not isinstance(value, bool | int | float | None):
                 raise ReadError(f"{file.name}: line {line:,} has no number for {name!r} but {str(value)[:40]!r}.")
             scores[f"{name}{VARIANT}{which[1]}"] = number(value)

@@ -77,18 +77,21 @@ class Sample(NamedTuple):
 
 def log_of(file: File, model: str, benchmark: str, samples: list[Sample], fields: Sequence[str], **more: Any) -> Log:
     """The log of samples in the order of their first appearance; `more` are other fields of it."""
-    if missing := [name for name in fields if not any(name in one.about for one in samples)]:
-        attributes = dict.fromkeys(name for one in samples for name in one.about)
+    missing = [name for name in fields if not any(name in sample.about for sample in samples)]
+    if missing:
+        attributes = dict.fromkeys(name for sample in samples for name in sample.about)
         raise OptionError(f"{file.name}: the samples have no field {listed(missing)}; they have {listed(attributes)}.")
-    metrics = dict.fromkeys(name for one in samples for name in one.scores)
-    values = {name: [one.scores.get(name) for one in samples] for name in metrics}
-    scores = {name: pl.Series(own, dtype=pl.Float64, strict=False) for name, own in values.items()}
-    repeat = pl.Series([one.repeat for one in samples], dtype=pl.Int64)
-    sample = _texts([one.id for one in samples])
-    hashes = _texts([one.hash for one in samples])
-    more["repeat"], more["hash"] = repeat if (repeat > 1).any() else None, hashes if hashes.count() else None
-    about = {name: _texts([one.about.get(name) for one in samples]) for name in fields}
-    return Log(file.path, model, benchmark, sample, scores, attributes=about, **more)
+    scores = {}
+    for metric in dict.fromkeys(name for sample in samples for name in sample.scores):
+        values = [sample.scores.get(metric) for sample in samples]
+        scores[metric] = pl.Series(values, dtype=pl.Float64, strict=False)
+    repeat = pl.Series([sample.repeat for sample in samples], dtype=pl.Int64)
+    ids = _texts([sample.id for sample in samples])
+    hashes = _texts([sample.hash for sample in samples])
+    more["repeat"] = repeat if (repeat > 1).any() else None
+    more["hash"] = hashes if hashes.count() else None
+    about = {name: _texts([sample.about.get(name) for sample in samples]) for name in fields}
+    return Log(file.path, model, benchmark, ids, scores, attributes=about, **more)
 
 
 def _texts(values: Sequence[object]) -> pl.Series:
@@ -99,15 +102,17 @@ def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
     """The metric that counts: the first of those wanted that the log has, else its only or its usual one."""
     names = list(log.scores)
     where = f"{str(log.file)!r} ({log.benchmark})"
-    for one in wanted:
-        if one in names:
-            return one
-        under = [name for name in names if name.split(VARIANT)[0] == one]
-        if len(under) == 1:
-            return under[0]
-        if under:
-            say = f"Say which one with `metric={under[0]!r}`."
-            raise OptionError(f"{where} has {one!r} under {len(under)} filters: {listed(under)}. {say}")
+    for metric in wanted:
+        if metric in names:
+            return metric
+        under_filters = [name for name in names if name.split(VARIANT)[0] == metric]
+        if len(under_filters) == 1:
+            return under_filters[0]
+        if under_filters:
+            raise OptionError(
+                f"{where} has {metric!r} under {len(under_filters)} filters: {listed(under_filters)}. Say which one "
+                f"with `metric={under_filters[0]!r}`."
+            )
     if wanted:
         raise OptionError(f"{where} has no metric {listed(wanted)}; it has {listed(names)}. Name one with `metric=`.")
     if len(names) == 1:
@@ -125,8 +130,10 @@ def right(log: Log, metric: str, threshold: float | None = None) -> NDArray[np.i
     scores = log.scores[metric]
     has_score = scores.is_not_null().to_numpy()
     values = scores.cast(pl.Float64).to_numpy()
-    is_right = values > (0 if threshold is None else threshold)  # NaN is above nothing
-    if threshold is None and np.any(odd := has_score & ~np.isnan(values) & (values != 0) & (values != 1)):
+    above = 0.0 if threshold is None else threshold
+    is_right = values > above  # NaN is above nothing
+    odd = has_score & ~np.isnan(values) & (values != 0) & (values != 1)
+    if threshold is None and odd.any():
         raise ResponseValueError(
             f"{str(log.file)!r}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {odd.sum():,} of "
             f"{len(values):,} samples (for instance {values[odd][0]:g}). Say `threshold=0.5` to count scores above it "
