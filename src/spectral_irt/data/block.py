@@ -11,7 +11,7 @@ every kernel gets a `Block` at a time; those that need whole answers take its `R
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -50,7 +50,12 @@ class AnswerRows(NamedTuple):
 
     def take(self, where: Any) -> AnswerRows:
         """Some of them, by position, mask or slice."""
-        return AnswerRows(*(None if column is None else column[where] for column in self))  # type: ignore[arg-type]
+        return self.each(lambda column: column[where])
+
+    def each(self, change: Callable[[NDArray[Any]], Any]) -> AnswerRows:
+        """With every column changed that there is."""
+        columns = [None if column is None else change(column) for column in self]
+        return AnswerRows(*columns)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +155,8 @@ def _half(counts: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_ar
 def spans(starts: Ints, counts: Ints) -> Ints:
     """The positions start, start + 1, ... of each run, one run after the other."""
     ends = np.cumsum(counts)
-    return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+    total = ends[-1] if len(ends) else 0
+    return np.repeat(starts - (ends - counts), counts) + np.arange(total)
 
 
 def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int, int]]:
@@ -487,7 +493,8 @@ def pack_block(
         slots >>= 1
         ends, items, chosen = counting_sort(half, 2 * n_persons, slots, chosen)
         bounds = ends.astype(np.int64)
-        return Block(bounds[::2].copy(), bounds[1::2].copy(), items, chosen if with_options else None)
+        options = chosen if with_options else None
+        return Block(bounds[::2].copy(), bounds[1::2].copy(), items, options)
     item = slots >> bits
     slots &= (1 << bits) - 1
     passed = slots > 0  # a first threshold, at least
@@ -525,7 +532,8 @@ def _sorted_keys(rows: AnswerRows, bits: int, persons: range, repeats: Repeats) 
     slot_bits = max(int(rows.slot.max(initial=1)).bit_length(), bits)
     option_bits = 0 if rows.option is None else 8
     all_bits = len(persons).bit_length() + slot_bits + option_bits
-    key: NDArray[Any] = rows.person.astype(np.dtype(np.uint32 if all_bits <= 32 else np.uint64))
+    width = np.uint32 if all_bits <= 32 else np.uint64
+    key: NDArray[Any] = rows.person.astype(np.dtype(width))
     key <<= slot_bits
     key |= rows.slot.view(f"u{rows.slot.itemsize}")
     if rows.option is not None:

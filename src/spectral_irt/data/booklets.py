@@ -86,17 +86,19 @@ class Booklets:
 
     def without_parts(self) -> Booklets:
         """The forms that are not part of another one: people who stopped early, or skipped a page, had the longer."""
-        kept: list[int] = []
+        longest: list[int] = []  # forms that are part of no other
         code = np.empty(len(self.items) + 1, dtype=np.int64)
         code[-1] = -1
         for k in sorted(range(len(self.items)), key=lambda k: -len(self.items[k])):
-            whole = [j for j in kept if np.isin(self.items[k], self.items[j]).all()]
-            kept += [] if whole else [k]
-            code[k] = kept.index(whole[0] if whole else k)
+            around = [j for j in longest if np.isin(self.items[k], self.items[j]).all()]
+            if not around:
+                longest.append(k)
+                around = [k]
+            code[k] = longest.index(around[0])
         return replace(
             self,
-            names=tuple(self.names[k] for k in kept),
-            items=tuple(self.items[k] for k in kept),
+            names=tuple(self.names[k] for k in longest),
+            items=tuple(self.items[k] for k in longest),
             form=code[self.form],
         )
 
@@ -109,10 +111,11 @@ class Booklets:
         for person in persons[:NAMED]:
             items = [responses.items[stray.item] for stray in self.strays if stray.person == person]
             examples.append(f"{text_of(responses.persons[person])} ({self.names[self.form[person]]}): {listed(items)}")
-        more = f"; and {len(persons) - NAMED:,} more" if len(persons) > NAMED else ""
+        if len(persons) > NAMED:
+            examples.append(f"and {len(persons) - NAMED:,} more")
         sentence = (
             f"{count(len(persons), 'person has', 'people have')} responses to items that their form in the column "
-            f"{self.column!r} does not have, as hardly anybody else with it answered them: {'; '.join(examples)}{more}."
+            f"{self.column!r} does not have, as hardly anybody else with it answered them: {'; '.join(examples)}."
         )
         off_form = tuple(dict.fromkeys(responses.items[stray.item] for stray in self.strays))
         remedy = "Check the column for these people. Their responses count as they are."

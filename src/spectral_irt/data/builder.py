@@ -244,19 +244,25 @@ class ResponsesBuilder:
         counts = self._counts(person_at, len(persons), used)
         # What makes slots under final codes from slots as they came up.
         final: Any = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel().take
-        about: dict[str, Any] = {"thresholds": Thresholds.ones(len(items))}
+        layout = Thresholds.ones(len(items))
+        codes = None
+        notes: tuple[Finding, ...] = ()
         if used is not None:
-            settled, final = used.settled(item_at, items, self.scoring, self.source, of)
-            about = {"codes": settled.codes, "notes": settled.notes, "thresholds": settled.thresholds}
-            self.turned = settled.turned
+            categories, final = used.settled(item_at, items, self.scoring, self.source, of)
+            layout = categories.thresholds
+            codes = categories.codes
+            notes = categories.notes
+            self.turned = categories.turned
         repeats = Repeats(self.duplicates)
         blocks: list[Block] = []
         n_packed = 0
-        for block in pack_rows(self._final_rows(person_at, final), counts, about["thresholds"], repeats):
+        for block in pack_rows(self._final_rows(person_at, final), counts, layout, repeats):
             n_packed += block.n_persons
             blocks.append(block)
             report(n_packed / len(persons))
-        responses = Responses(tuple(blocks), items, persons, source=self.source, **about)
+        responses = Responses(
+            tuple(blocks), items, persons, source=self.source, thresholds=layout, codes=codes, notes=notes
+        )
         if not repeats.extra:
             return responses
         repeats.complain(persons, items, self.source)
@@ -309,14 +315,14 @@ class Pile:
 
     def add(self, rows: AnswerRows) -> None:
         """A copy of each column, made by this thread, whose memory serves it again."""
-        columns = [None if column is None else _small_copy(column) for column in rows]
-        size = sum(column.nbytes for column in columns if column is not None)
+        piece = rows.each(_small_copy)
+        size = sum(column.nbytes for column in piece if column is not None)
         if self._in_memory + size <= SHARE * budget().room:
             self._in_memory += size
         else:
             self.spilled = True
-            columns = [None if column is None else budget().spill.put(column) for column in columns]
-        self.pieces.append(AnswerRows(*columns))  # type: ignore[arg-type]
+            piece = piece.each(budget().spill.put)
+        self.pieces.append(piece)
 
     def used_up(self, n_rows: float = 1) -> Iterator[AnswerRows]:
         """The pieces in order, several together until they have so many rows; each is let go when it was used."""
@@ -337,7 +343,8 @@ class Pile:
 def _small_copy(column: NDArray[Any]) -> NDArray[Any]:
     """Codes that fit have two bytes each."""
     fits = column.dtype == np.int32 and int(column.max(initial=0)) < 1 << 16
-    return column.astype(np.uint16 if fits else column.dtype)
+    dtype = np.dtype(np.uint16) if fits else column.dtype
+    return column.astype(dtype)
 
 
 def _joined(pieces: Sequence[AnswerRows]) -> AnswerRows:

@@ -443,7 +443,8 @@ class Responses:
         if among is not None and len(among) <= size:
             chosen = np.sort(among)
         else:
-            chosen = np.sort(rng.choice(self.n_persons if among is None else among, size, replace=False))
+            persons: Any = self.n_persons if among is None else among
+            chosen = np.sort(rng.choice(persons, size, replace=False))
         return self.take_persons(chosen), chosen
 
     def take_items(self, items: ArrayLike) -> Responses:

@@ -161,13 +161,15 @@ class ValueCheck:
         if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
             return
         if self.scoring.correct is not None:
-            said: str = f"`correct` is {listed(self.scoring.correct)}"
+            right = f"`correct` is {listed(self.scoring.correct)}"
         else:
-            options = dict.fromkeys(text for one in (self.scoring.key or {}).values() for text in one)
-            said = f"the key holds {listed(options)}"
-        what = f"{said}, but no response agrees with it; the responses are {listed(self.examples)}."
+            options = dict.fromkeys(text for answers in (self.scoring.key or {}).values() for text in answers)
+            right = f"the key holds {listed(options)}"
         capitals = ", capitals included" if self.scoring.exact_case else ""
-        raise OptionError(f"{what} Check the spelling{capitals}.")
+        raise OptionError(
+            f"{right}, but no response agrees with it; the responses are {listed(self.examples)}. Check the "
+            f"spelling{capitals}."
+        )
 
 
 def _expected(scoring: Scoring) -> str:
@@ -224,30 +226,53 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
         missing = codes_among_categories(kinds)
         if missing:
             return sentence + _of_ordered_with_codes(missing)
+    codes = _codes_among(check, kinds)
+    if codes:
+        mean = one_or_many(len(codes), "means", "mean")
+        sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {_missing_option(codes)}."
+    if len(codes) == len(kinds):
+        return sentence
+    in_few_columns = bool(check.columns) and (len(check.columns) == 1 or 2 * len(check.columns) <= n_columns)
+    if not n_columns:
+        in_few_columns = False
+    how_to = _of_fractions(kinds) if is_broken else _of_many_numbers(kinds) or _how_to(check.scoring)
+    if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
+        how_to = f" If these are ordered categories or points, fit `SpectralPartialCredit`.{how_to}"
+    if check.scoring.expects_01 and not in_few_columns:
+        how_to = _of_words(kinds, how_to)
+    sentence += how_to + families.advice
+    if in_few_columns:
+        sentence += _of_columns(sorted({str(column) for column in check.columns} - families.members))
+    return sentence
+
+
+def _codes_among(check: ValueCheck, kinds: list[str]) -> list[str]:
+    """Of odd values those that probably stand for no answer."""
     codes = [kind for kind in kinds if kind in SUSPECTS]
     if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):  # among other numbers 9 may be a rating
         codes = [code for code in codes if not _is_number(code)]
     if not codes and check.scoring.expects_01 and _may_be_codes(check, kinds):
         codes = sorted(kinds, key=int)
-    if codes:
-        mean = one_or_many(len(codes), "means", "mean")
-        said = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
-        sentence += f" If {' and '.join(codes)} {mean} 'not answered', say {said}."
-    if len(codes) < len(kinds):
-        few = n_columns and check.columns and (len(check.columns) == 1 or 2 * len(check.columns) <= n_columns)
-        how_to = _of_fractions(kinds) if is_broken else _of_many_numbers(kinds) or _how_to(check.scoring)
-        if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
-            how_to = f" If these are ordered categories or points, fit `SpectralPartialCredit`.{how_to}"
-        sentence += _of_words(kinds, how_to) if check.scoring.expects_01 and not few else how_to
-        names = sorted({str(column) for column in check.columns} - families.members)
-        sentence += families.advice
-        if few and len(names) == 1:
-            person = f"or name it with `person={names[0]!r}` if it labels the people"
-            sentence += f" If the column is not an item, say `ignore={names[0]!r}`, {person};"
-            sentence += " if a row is one answer, say `item=` and `response=`."
-        elif few and names:
-            sentence += f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
-    return sentence
+    return codes
+
+
+def _of_columns(names: list[str]) -> str:
+    """What to do where the odd values are in a few columns, which may be no items."""
+    if not names:
+        return ""
+    if len(names) > 1:
+        return f" If the columns {listed(names)} are not items, say `ignore={','.join(names)!r}`."
+    person = f"or name it with `person={names[0]!r}` if it labels the people"
+    return (
+        f" If the column is not an item, say `ignore={names[0]!r}`, {person}; if a row is one answer, say `item=` and "
+        "`response=`."
+    )
+
+
+def _missing_option(codes: list[str]) -> str:
+    """The option that makes these missing, as it is written in a call."""
+    value = codes[0] if len(codes) == 1 else codes
+    return f"`missing={value!r}`"
 
 
 def _may_be_codes(check: ValueCheck, kinds: Sequence[str]) -> bool:
@@ -262,15 +287,17 @@ def _of_strangers(check: ValueCheck) -> str:
     assert check.stranger is not None
     (name, column, row), text = check.stranger
     kinds = list(check.strangers)
-    one = check.n_strangers == 1
-    every = "" if one else f" ({check.n_strangers:,} such values: {first_of(map(_shown, kinds))})"
-    known = [kind for kind in check.odd if kind not in check.strangers]
-    missing = f"`missing={kinds[0] if len(kinds) == 1 else kinds!r}`"
+    every = ""
+    if check.n_strangers > 1:
+        every = f" ({check.n_strangers:,} such values: {first_of(map(_shown, kinds))})"
+    it = one_or_many(check.n_strangers, "it", "them")
+    it_means = one_or_many(check.n_strangers, "it means", "they mean")
+    usual = [kind for kind in check.odd if kind not in check.strangers]
     return (
         f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{every}, where other values are numbers "
-        f"such as {first_of(known[:NAMED])}, and look like ordered categories. Correct {'it' if one else 'them'}, or "
-        f"say {missing} if {'it means' if one else 'they mean'} 'not answered'. If the numbers are options of multiple "
-        "choice, say which are correct with `key`."
+        f"such as {first_of(usual[:NAMED])}, and look like ordered categories. Correct {it}, or say "
+        f"{_missing_option(kinds)} if {it_means} 'not answered'. If the numbers are options of multiple choice, say "
+        "which are correct with `key`."
     )
 
 
@@ -292,11 +319,10 @@ def codes_among_categories(kinds: list[str]) -> list[str]:
 
 def _of_ordered_with_codes(codes: list[str]) -> str:
     mean = one_or_many(len(codes), "means", "mean")
-    option = f"`missing={codes[0] if len(codes) == 1 else codes!r}`"
     return (
-        f" If {' and '.join(codes)} {mean} 'not answered', say {option}: the other numbers look like ordered "
-        "categories, for `SpectralPartialCredit`. If they are options of multiple choice, say which are correct with "
-        "`key`."
+        f" If {' and '.join(codes)} {mean} 'not answered', say {_missing_option(codes)}: the other numbers look like "
+        "ordered categories, for `SpectralPartialCredit`. If they are options of multiple choice, say which are "
+        "correct with `key`."
     )
 
 
@@ -304,9 +330,9 @@ def _of_fractions(kinds: list[str]) -> str:
     """What to do about answers that are fractions: a threshold, or whole categories."""
     numbers = np.array([_number(kind) for kind in kinds if _is_number(kind)])
     times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
-    whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
-    how = " Say `threshold=` to count the answers above it as right and the others as wrong"
-    return f"{how}; or {whole}, to fit them as ordered answers with `SpectralPartialCredit`."
+    make_whole = "give each grade a whole number from 0 on" if times is None else f"multiply them by {times}"
+    threshold = " Say `threshold=` to count the answers above it as right and the others as wrong"
+    return f"{threshold}; or {make_whole}, to fit them as ordered answers with `SpectralPartialCredit`."
 
 
 def _of_many_numbers(kinds: list[str]) -> str:

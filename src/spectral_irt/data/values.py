@@ -24,20 +24,21 @@ def series_of(values: list[Any]) -> pl.Series:
     """
     import polars as pl
 
-    known = [None if is_missing(value) else value for value in values]
-    kinds = {type(value) for value in known} - {type(None)}
+    values = [None if is_missing(value) else value for value in values]
+    kinds = {type(value) for value in values} - {type(None)}
     if not kinds:
-        return pl.Series(known, dtype=pl.Null)
-    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in known):
-        return pl.Series(known, dtype=pl.Int64)
+        return pl.Series(values, dtype=pl.Null)
+    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
+        return pl.Series(values, dtype=pl.Int64)
     are_numbers = all(issubclass(kind, bool | int | float) or hasattr(kind, "dtype") for kind in kinds)
     if kinds != {int} and are_numbers:
+        numbers = (None if value is None else float(value) for value in values)
         try:
-            return pl.Series([None if value is None else float(value) for value in known], dtype=pl.Float64)
+            return pl.Series(list(numbers), dtype=pl.Float64)
         except (OverflowError, ValueError):
             pass  # text of numpy's, or a whole number of more than 308 digits
     texts: list[str | None] = []
-    for value in known:
+    for value in values:
         if isinstance(value, bool):
             value = int(value)
         texts.append(None if value is None else str(value))

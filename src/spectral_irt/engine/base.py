@@ -40,7 +40,9 @@ Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by addres
 # Bytes that a fit and its analysis take at their peak, as benchmarks/memory.py has measured them: it prints the limit
 # that follows from these numbers beside the peak, which is meant to be between two thirds of it and the whole.
 PROGRAM = 125 * 10**6  # Python and the libraries, before there are any data and after
-PERSON, ITEM = 600, 500  # the tables of persons and items, and what is made of them when they are written
+# The tables of persons and items, and what is made of them when they are written.
+PERSON = 600
+ITEM = 500
 BLOCK = 500_000  # answers of a block
 KEPT = 64  # for each answer of one block: what small data are prepared to stays in memory under any limit
 # A thread's temporary arrays, for each answer of a block. Of answers in categories they grow with the length of
@@ -88,9 +90,9 @@ class Engine(ABC):
         new = []
 
         def sums() -> Iterator[Any]:
-            for part, more in self.map(kernel, parts, *args):
+            for part, summand in self.map(kernel, parts, *args):
                 new.append(budget().keep(part))
-                yield more
+                yield summand
 
         total = added(sums())
         return Prepared(tuple(new), self), total
@@ -193,8 +195,9 @@ def free_memory() -> int:
     limit = _lines("/sys/fs/cgroup/memory.max")
     used = _lines("/sys/fs/cgroup/memory.current")
     if limit and used and limit[0].isdigit():
-        files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
-        free = min(free, int(limit[0]) - int(used[0]) + int(files[0] if files else 0))
+        lines = _lines("/sys/fs/cgroup/memory.stat")
+        files = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        free = min(free, int(limit[0]) - int(used[0]) + files)
     return max(free, 0)
 
 
@@ -382,17 +385,17 @@ class LocalEngine(Engine):
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
         with one_blas_thread():  # the engine's threads are all there are
             if self.threads == 1 or len(parts) < 2:
-                for own in zip(parts, *each, strict=True):
-                    yield _applied(kernel, *own, *args)
+                for part_and_own in zip(parts, *each, strict=True):
+                    yield _applied(kernel, *part_and_own, *args)
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads)
             waiting: deque[Future[Any]] = deque()
-            for own in zip(parts, *each, strict=True):
+            for part_and_own in zip(parts, *each, strict=True):
                 if len(waiting) > self.threads:
                     yield waiting.popleft().result()
                 # In the context of the caller, which says how much a file may unpack to.
-                waiting.append(self._pool.submit(copy_context().run, _applied, kernel, *own, *args))
+                waiting.append(self._pool.submit(copy_context().run, _applied, kernel, *part_and_own, *args))
             while waiting:
                 yield waiting.popleft().result()
 

@@ -48,9 +48,12 @@ def size_of(thing: Any) -> int:
     if isinstance(thing, bytes | str):
         return len(thing)
     if isinstance(thing, list | tuple | dict):
-        return 8 * len(thing) + sum(map(size_of, thing.values() if isinstance(thing, dict) else thing))
-    held = getattr(thing, "__dict__", None)
-    return 64 if held is None or isinstance(thing, type) else 64 + size_of(held)
+        entries = thing.values() if isinstance(thing, dict) else thing
+        return 8 * len(thing) + sum(map(size_of, entries))
+    attributes = getattr(thing, "__dict__", None)
+    if attributes is None or isinstance(thing, type):
+        return 64
+    return 64 + size_of(attributes)
 
 
 class Sized:
@@ -137,8 +140,8 @@ class DaskEngine(Engine):
             # a result is let go when it was taken
             some = futures[:AT_ONCE]
             futures = futures[AT_ONCE:]
-            for found in self.gather(some):
-                yield from found
+            for results in self.gather(some):
+                yield from results
 
     def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
         """The sum of what the kernel gives over the parts; added in their order, by shards first."""
@@ -216,12 +219,13 @@ class DaskEngine(Engine):
         runs: list[tuple[Any, list[int]]] = []
         most = -(-len(parts) // (TASKS_PER_THREAD * self.threads))
         for far, together in groupby(parts, lambda part: id(part.shard) if isinstance(part, RemotePart) else None):
-            own = list(together)
+            neighbors = list(together)
             if far is not None:
-                runs.append((own[0].shard, [part.place for part in own]))
+                runs.append((neighbors[0].shard, [part.place for part in neighbors]))
                 continue
-            for k in range(0, len(own), most):
-                runs.append((Shard(tuple(own[k : k + most])), list(range(len(own[k : k + most])))))
+            for k in range(0, len(neighbors), most):
+                of_shard = tuple(neighbors[k : k + most])
+                runs.append((Shard(of_shard), list(range(len(of_shard)))))
         return runs
 
     def _prepared(self, futures: Sequence[Any], parts: Sequence[Any]) -> Prepared:
@@ -310,7 +314,7 @@ def _check_address(address: str) -> None:
     except ValueError:
         raise OptionError(f"`dask` is {shown!r}, which is not an address; it looks like tcp://HOST:8786.") from None
     if scheme not in SCHEMES:
-        schemes = ", ".join(f"{one}://" for one in SCHEMES)
+        schemes = ", ".join(f"{known}://" for known in SCHEMES)
         raise OptionError(f"`dask` is {shown!r}; the address of a scheduler begins with {schemes}.")
 
 

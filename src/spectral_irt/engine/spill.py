@@ -25,7 +25,9 @@ Array = NDArray[Any]
 
 SEGMENT = 1 << 27  # bytes of a temporary file: few enough to let go, and few files
 ALIGNED = 64
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+# Of malloc.h.
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
 MAPPED = 1 << 20  # bytes of an array that has a mapping of its own: to map a smaller one costs more than to fill it
 
 
@@ -36,9 +38,9 @@ class Spill:
 
     def __init__(self, folder: str | Path | None = None) -> None:
         usual = "/var/tmp"
-        if folder is None and (os.environ.get("TMPDIR") or not os.access(usual, os.W_OK)):
+        if os.environ.get("TMPDIR") or not os.access(usual, os.W_OK):
             usual = tempfile.gettempdir()
-        self.folder = Path(usual if folder is None else folder)
+        self.folder = Path(folder or usual)
         if not self.folder.is_dir():
             raise OptionError(f"`spill` is {str(folder)!r}, which is not a folder; name one that there is.")
         self.written = 0
@@ -53,8 +55,8 @@ class Spill:
         if self.written and hasattr(mmap, "MADV_DONTNEED"):
             with self._lock:
                 segments = list(self._segments)
-            for one in segments:
-                one.madvise(mmap.MADV_DONTNEED)
+            for segment in segments:
+                segment.madvise(mmap.MADV_DONTNEED)
 
     def put(self, array: Array) -> Array:
         whole = np.ascontiguousarray(array)

@@ -58,12 +58,13 @@ class ReadOptions:
                 what = f"`{name}=` names columns, and with `orient='items'` a column is a person;"
                 raise OptionError(f"{what} leave out one of them.")
 
-    def said(self, *but: str) -> str:
-        """The options that are not as they are by default, but for these."""
-        values, default = ({**vars(one.scoring), **vars(one)} for one in (self, ReadOptions()))
+    def not_as_by_default(self, *but: str) -> str:
+        """The options that are not as they are by default, but for these, as they are written in a call."""
+        values = {**vars(self.scoring), **vars(self)}
+        defaults = {**vars(Scoring()), **vars(ReadOptions())}
         but += ("scoring", "source", "frame_kind", "progress", *DERIVED)
-        named = (name for name in values if name not in but and _differs(values[name], default[name]))
-        return ", ".join(f"`{name}=`" for name in named)
+        differing = [name for name in values if name not in but and _differs(values[name], defaults[name])]
+        return ", ".join(f"`{name}=`" for name in differing)
 
     def report(self, share: float) -> None:
         if self.progress is not None:
@@ -290,7 +291,9 @@ def read(
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
     where = Where(sheet, encoding, sql, database)
     responses = _responses(source, where, options, form, engine)
-    return responses if texts is None else responses.with_item_texts(texts)
+    if texts is not None:
+        responses = responses.with_item_texts(texts)
+    return responses
 
 
 class Where(NamedTuple):
@@ -358,7 +361,7 @@ def _refuse_options(options: ReadOptions, *of_files: Any) -> None:
     implied: tuple[str, ...] = ("undecided",)  # not an option, and what goes with it
     if options.scoring.undecided:
         implied = ("ordered", "undecided")
-    names = options.said(*implied)
+    names = options.not_as_by_default(*implied)
     if not names and any(option is not None for option in of_files):
         names = "an option of files"
     if names:
@@ -370,7 +373,7 @@ def _refuse_options(options: ReadOptions, *of_files: Any) -> None:
 def _read_array(table: Any, options: ReadOptions) -> Responses:
     if options.format == "long":
         raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
-    about_names = options.said("format", "orient", "items", *vars(options.scoring))
+    about_names = options.not_as_by_default("format", "orient", "items", *vars(options.scoring))
     if about_names:
         raise OptionError(f"{about_names} is about columns with names; this table is an array, without names.")
     items = options.items or None
@@ -387,11 +390,13 @@ def scoring_of(
     **options: Any,
 ) -> Scoring:
     """How to score, every option checked; undecided where no option says whether answers are ordered."""
-    graded = unused is not None or any(map(several, map(options.get, ("recode", "reverse", "span", "groups"))))
-    scored = any(option is not None for option in (key, options.get("correct"), options.get("threshold")))
-    undecided = ordered is None and not (graded or scored)
+    of_ordered = ("recode", "reverse", "span", "groups")
+    says_ordered = unused is not None or any(several(options.get(name)) for name in of_ordered)
+    of_right_and_wrong = (key, options.get("correct"), options.get("threshold"))
+    says_right_and_wrong = any(option is not None for option in of_right_and_wrong)
+    undecided = ordered is None and not says_ordered and not says_right_and_wrong
     if ordered is None:
-        ordered = undecided or graded
+        ordered = undecided or says_ordered
     options |= {"ordered": ordered, "unused": unused or "collapse"}
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.

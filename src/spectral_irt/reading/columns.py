@@ -135,46 +135,53 @@ def without_items(columns: Sequence[str], labels: Iterable[Any]) -> bool:
 
 def find_layout(table: Table, options: ReadOptions, *, every_row: bool = False) -> Long | Wide:
     """How to read the table, by its first rows or by every row; an error that says what to pass if that is unclear."""
-    given = dict[str, int]()
+    named = dict[str, int]()
     ignored = set[int]()
     for role in (*ROLES, "order_by"):
-        if (name := getattr(options, role)) is not None:
-            given[role] = table.position(role, name)
+        name = getattr(options, role)
+        if name is not None:
+            named[role] = table.position(role, name)
     for name in options.ignore:
         for part in parts_of(name, table.columns):
             ignored |= _positions_to_ignore(table, part)
     # Columns that may have each role: the one that was named, else those with a usual name.
-    found: dict[str, list[int]] = {"person": [], "item": [], "response": [], "id": []}
+    candidates: dict[str, list[int]] = {"person": [], "item": [], "response": [], "id": []}
     for k, name in enumerate(table.columns):
         usual = ROLE_OF.get(plain(name))
-        if usual is not None and k not in ignored and k not in given.values():
-            found[usual].append(k)
-    found["person"] = found["person"] or found["id"]
+        if usual is not None and k not in ignored and k not in named.values():
+            candidates[usual].append(k)
+    candidates["person"] = candidates["person"] or candidates["id"]
     if options.facets:
-        given = _roles_of_ratings(table, options, found, ignored) | given
-    for role, k in given.items():
-        found[role] = [k]
+        named = _roles_of_ratings(table, options, candidates, ignored) | named
+    for role, k in named.items():
+        candidates[role] = [k]
     if table.nested:
-        return _objects(table, options, given.get("response"), found["person"])
+        return _objects(table, options, named.get("response"), candidates["person"])
     named_long = options.item is not None or options.response is not None
     if options.format == "wide" and options.orient != "items" and named_long:
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
-    if options.facets and options.format != "wide" and not found["response"]:
-        found["response"] = _only_column_left(table, found, ignored)
-    if options.format == "long" or (options.format == "auto" and (named_long or _looks_long(table, options, found))):
-        return _long(table, options, found, given.get("order_by"))
-    label = given.get("item" if options.orient == "items" and options.format == "wide" else "person")
+    if options.facets and options.format != "wide" and not candidates["response"]:
+        candidates["response"] = _only_column_left(table, candidates, ignored)
+    is_long = options.format == "long"
+    if options.format == "auto":
+        is_long = named_long or _looks_long(table, options, candidates)
+    if is_long:
+        return _long(table, options, candidates, named.get("order_by"))
+    labels_items = options.orient == "items" and options.format == "wide"
+    label = named.get("item" if labels_items else "person")
     return _wide(table, options, label, ignored, every_row)
 
 
-def _only_column_left(table: Table, found: Candidates, ignored: set[int]) -> list[int]:
+def _only_column_left(table: Table, candidates: Candidates, ignored: set[int]) -> list[int]:
     """Of ratings the column that holds them, by exclusion: beside persons, items in words and what was named otherwise
     one column is left, and it holds a few codes."""
-    if len(found["person"]) != 1 or len(found["item"]) != 1 or are_answers(table.head(found["item"][0])):
+    if len(candidates["person"]) != 1 or len(candidates["item"]) != 1 or are_answers(table.head(candidates["item"][0])):
         return []
-    known = {*found["person"], *found["item"], *ignored}
-    left = [k for k in range(len(table.columns)) if k not in known]
-    return left if len(left) == 1 and _few_codes(table, left[0]) else []
+    others = {*candidates["person"], *candidates["item"], *ignored}
+    left = [k for k in range(len(table.columns)) if k not in others]
+    if len(left) != 1 or not _few_codes(table, left[0]):
+        return []
+    return left
 
 
 def _positions_to_ignore(table: Table, part: Any) -> set[int]:
@@ -186,38 +193,44 @@ def _positions_to_ignore(table: Table, part: Any) -> set[int]:
     return {table.position("ignore", part)}
 
 
-def _roles_of_ratings(table: Table, options: ReadOptions, found: Candidates, ignored: set[int]) -> dict[str, int]:
+def _roles_of_ratings(table: Table, options: ReadOptions, candidates: Candidates, ignored: set[int]) -> dict[str, int]:
     """Columns with a usual name among ratings, for the roles that no other column has."""
     roles: dict[str, int] = {}
     for role, names in NAMES_OF_RATINGS.items():
         usual = [k for k, name in enumerate(table.columns) if plain(name) in names and k not in ignored]
         free = [k for k in usual if table.columns[k] not in options.facets]
-        if len(free) == 1 and not found[role]:
+        if len(free) == 1 and not candidates[role]:
             roles[role] = free[0]
     return roles
 
 
-def _looks_long(table: Table, options: ReadOptions, found: Candidates) -> bool:
-    if options.orient == "items" or len(table.columns) < 3 or not (found["person"] and found["item"]):
+def _looks_long(table: Table, options: ReadOptions, candidates: Candidates) -> bool:
+    if options.orient == "items" or len(table.columns) < 3 or not (candidates["person"] and candidates["item"]):
         return False
-    if not found["response"] and options.facets and _is_a_criterion(table, found["item"][0], options.facets):
+    if candidates["response"]:
+        return True
+    first = candidates["item"][0]
+    if options.facets and _is_a_criterion(table, first, options.facets):
         return False
-    if not found["response"] and not are_answers(table.head(found["item"][0])):
+    if not are_answers(table.head(first)):
+        columns = _quoted(table, candidates["person"] + candidates["item"])
         raise ReadError(
-            f"{table.name} seems to be long (it has columns {_quoted(table, found['person'] + found['item'])}), but "
-            f"which of {listed(table.columns)} holds the responses? Say `response=`; or `format='wide'`."
+            f"{table.name} seems to be long (it has columns {columns}), but which of {listed(table.columns)} holds the "
+            "responses? Say `response=`; or `format='wide'`."
         )
-    return bool(found["response"])
+    return False
 
 
 def _is_a_criterion(table: Table, position: int, facets: Sequence[Any]) -> bool:
     """Whether a column called as items are, such as "Task", holds ratings as two or more others do, so that the table
     of ratings is wide."""
-    own = _few_codes(table, position)
+    codes_of_column = _few_codes(table, position)
     alike = 0
     for k, name in enumerate(table.columns):
-        codes = _few_codes(table, k) if k != position and name not in facets else set()
-        alike += bool(own & codes) and len(own | codes) <= FEW_VALUES
+        if k == position or name in facets:
+            continue
+        codes = _few_codes(table, k)
+        alike += bool(codes_of_column & codes) and len(codes_of_column | codes) <= FEW_VALUES
     return alike >= 2
 
 
@@ -230,14 +243,14 @@ def _few_codes(table: Table, position: int) -> set[str]:
     return set(texts.unique().to_list())
 
 
-def _long(table: Table, options: ReadOptions, found: Candidates, order: int | None) -> Long:
+def _long(table: Table, options: ReadOptions, candidates: Candidates, order: int | None) -> Long:
     if options.orient == "items":
         raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
     if options.items:
         raise OptionError(f"`items=` names columns of a wide table, and {table.name} is long, a row per answer.")
     chosen: list[int] = []
     for role in ROLES:
-        may = [k for k in found[role] if k not in chosen]
+        may = [k for k in candidates[role] if k not in chosen]
         if len(may) != 1:
             raise _unclear(table, role, may, [k for k in may if are_answers(table.head(k))])
         chosen += may
@@ -245,12 +258,12 @@ def _long(table: Table, options: ReadOptions, found: Candidates, order: int | No
     return Long(person, item, response, order)
 
 
-def _unclear(table: Table, role: str, found: Sequence[int], likely: Sequence[int] = ()) -> ReadError:
+def _unclear(table: Table, role: str, candidates: Sequence[int], likely: Sequence[int] = ()) -> ReadError:
     """Several columns could have a role, or none."""
     problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
-    if found:
-        problem = f"{_quoted(table, found)} could each hold the {role}"
-    example = repr(table.columns[(*likely, *found)[0]]) if found else ""
+    if candidates:
+        problem = f"{_quoted(table, candidates)} could each hold the {role}"
+    example = repr(table.columns[(*likely, *candidates)[0]]) if candidates else ""
     return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example}`.")
 
 
@@ -370,8 +383,8 @@ def _check_orientation(table: Table, label: int | None) -> None:
     turned = label is None and _most(_PERSON_WORD, header)
     if label is not None:
         rows = table.head(label).drop_nulls().to_list()
-        known = plain(first) in ITEM_NAMES or (_most(_ITEM_LABEL, rows) and _most(_PERSON_LABEL, header))
-        turned = known and bool(rows and header) and not _most(_ITEM_LABEL, header)
+        names_items = plain(first) in ITEM_NAMES or (_most(_ITEM_LABEL, rows) and _most(_PERSON_LABEL, header))
+        turned = names_items and bool(rows and header) and not _most(_ITEM_LABEL, header)
         what = f"a row for each item ({listed(rows[:3])}, ...) and {what}"
         remedy = f"if each row is a person, say `person={str(first)!r}`."
     if turned:

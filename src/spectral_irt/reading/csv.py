@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -78,9 +77,9 @@ class CsvText:
         for k in np.flatnonzero((n_values != len(self.columns)) & ~blank)[:1]:
             line = first + data.count(b"\n", 0, int(starts[k]))
             quotes = " Check the quotation marks on it." if b'"' in data[starts[k] : ends[k]] else ""
-            found = count(n_values[k], "value")
+            values = count(n_values[k], "value")
             raise ReadError(
-                f"{self.file.name}: line {line:,} has {found}; the header has {len(self.columns):,} columns. Give "
+                f"{self.file.name}: line {line:,} has {values}; the header has {len(self.columns):,} columns. Give "
                 f"every line the same number of values, empty where there is no answer.{quotes}"
             )
         return array[np.repeat(~blank, ends - starts)].tobytes()
@@ -103,12 +102,18 @@ class CsvText:
             yield self._parsed(piece, data, [0], len(self.columns)).to_series(), piece.done
 
     def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
-        how: dict[str, Any] = {"has_header": False, "infer_schema": False, "quote_char": '"'}
         if not data:
             return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in columns})
         try:
             with polars_errors_named(self.file.name):
-                parsed = pl.read_csv(io.BytesIO(data), separator=self.separator, columns=columns, **how)
+                parsed = pl.read_csv(
+                    io.BytesIO(data),
+                    separator=self.separator,
+                    columns=columns,
+                    has_header=False,
+                    infer_schema=False,
+                    quote_char='"',
+                )
         except ReadError:
             if b'"' not in data:
                 raise
@@ -116,7 +121,9 @@ class CsvText:
         # polars and `records_of` can differ only about quotation marks in the middle of a value.
         if b'"' in data and parsed.height != lines_each * len(records_of(piece.data, self.separator)[0]):
             raise self._unmatched_quotes(piece)
-        return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
+        if b"'" in data:
+            parsed = parsed.with_columns(pl.all().str.replace(GUARDED, "$1"))
+        return parsed
 
     def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
         ends = (piece.data.find(b'"'), piece.data.rfind(b'"'))
@@ -136,8 +143,9 @@ def open_table(file: File) -> Table:
         columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
     except csv.Error as error:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
-    columns = list(map(unguarded, columns)) if "'" in header else columns
-    check_header(file.name, columns, "its first line" if not titles else "the line below the title")
+    if "'" in header:
+        columns = list(map(unguarded, columns))
+    check_header(file.name, columns, "the line below the title" if titles else "its first line")
     text = CsvText(file, separator, columns, ends[titles])
     n = len(columns)
     start = next((cells for cells, _ in text.cells(HEAD_BYTES) if len(cells)), pl.Series([], dtype=pl.String))
@@ -171,7 +179,7 @@ def _find_header(file: File, records: Sequence[str]) -> tuple[int, str]:
     of_header = n_values[titles]
     # The separator that cuts header and first record into equally many values, more than one.
     fits = (of_header == n_values[titles + 1 : titles + 2]).any(axis=0) & (of_header > 1)
-    chosen = int(fits.argmax() if fits.any() else of_header.argmax())
+    chosen = int(fits.argmax()) if fits.any() else int(of_header.argmax())
     if of_header[chosen] > MOST_COLUMNS:
         what = f"{file.name}: the header has {of_header[chosen]:,} columns, and at most {MOST_COLUMNS:,} are read."
         raise ReadError(f"{what} Write a long table: person, item and response.")

@@ -132,7 +132,8 @@ def _load(file: File) -> Cells:
         reader, parts = _opened(file)
         names: list[str] = list(reader.sheet_names)
         opened: dict[str, tuple[Any, HiddenCells | None]] = {}
-        for sheet in names if file.sheet is None else [_named_sheet(file, names)]:
+        wanted = names if file.sheet is None else [_named_sheet(file, names)]
+        for sheet in wanted:
             hidden = _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None  # first: it may reach too far
             how = {"header_row": None, "skip_rows": 0, "dtypes": "string", "whitespace_as_null": True}
             opened[sheet] = reader.load_sheet(sheet, **how), hidden
@@ -141,8 +142,10 @@ def _load(file: File) -> Cells:
         columns = [info.absolute_index for info in loaded.available_columns()]
         frame = loaded.to_polars()
     name = f"{file.name}, sheet {sheet!r}"
-    errors = [(k, hidden.errors[column]) for k, column in enumerate(columns) if hidden and column in hidden.errors]
-    frame = frame.with_columns([frame.to_series(k).scatter(*map(list, zip(*own, strict=True))) for k, own in errors])
+    for k, column in enumerate(columns):
+        if hidden and column in hidden.errors:
+            places, texts = zip(*hidden.errors[column], strict=True)
+            frame = frame.with_columns(frame.to_series(k).scatter(list(places), list(texts)))
     rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
     if not len(rows):
         raise ReadError(f"{name} is empty.")
@@ -169,16 +172,16 @@ def _only_filled(file: File, opened: dict[str, tuple[Any, HiddenCells | None]]) 
 
 
 def _named_sheet(file: File, names: list[str]) -> str:
-    given = str(file.sheet)
-    if given in names:
-        return given
-    if given.isdecimal() and 1 <= int(given) <= len(names):
-        return names[int(given) - 1]
-    alike = [name for name in names if name.strip().lower() == given.strip().lower()]
+    asked = str(file.sheet)
+    if asked in names:
+        return asked
+    if asked.isdecimal() and 1 <= int(asked) <= len(names):
+        return names[int(asked) - 1]
+    alike = [name for name in names if name.strip().lower() == asked.strip().lower()]
     if len(alike) == 1:
         return alike[0]
-    what = f"{file.name} has no sheet {given!r} for `{file.sheet_option}`;"
-    raise OptionError(f"{what} its sheets are {listed(names)}.{did_you_mean(given, names)}")
+    what = f"{file.name} has no sheet {asked!r} for `{file.sheet_option}`;"
+    raise OptionError(f"{what} its sheets are {listed(names)}.{did_you_mean(asked, names)}")
 
 
 def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
@@ -247,8 +250,8 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
             raise ReadError(f"{what} of which only the first holds a value. Split them, and fill in every cell.")
     body = cells.frame.slice(header + 1).select(pl.nth(list(names)))
     dates = body.select(pl.all().str.contains(cells.date).any()).row(0) if body.height else ()
-    for name, values, found in zip(names.values(), body.iter_columns(), dates, strict=False):
-        if found:
+    for name, values, holds_date in zip(names.values(), body.iter_columns(), dates, strict=False):
+        if holds_date:
             at = int(values.str.contains(cells.date).fill_null(False).arg_max() or 0)
             date = str(values[at]).removesuffix(" 00:00:00")
             what = f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date {date};"
@@ -280,7 +283,8 @@ def _opened(file: File) -> tuple[Any, dict[str, str]]:
     suffix = file.path.suffix.lower()
     # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
     renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
-    return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path), parts
+    source = file.path.read_bytes() if renamed else file.path
+    return fastexcel.read_excel(source), parts
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -291,16 +295,19 @@ def _part(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _sheet_parts(archive: zipfile.ZipFile) -> dict[str, str]:
     """The part of an .xlsx archive that holds each sheet, by the sheet's name; nothing for other workbooks."""
-    every = set(archive.namelist())
-    found = {}
-    if not {BOOK, RELATIONS} <= every:
+    names_of_parts = set(archive.namelist())
+    if not {BOOK, RELATIONS} <= names_of_parts:
         return {}
-    target = {one.get("Id"): one.get("Target", "") for one in ElementTree.fromstring(_part(archive, RELATIONS))}
-    for one in ElementTree.fromstring(_part(archive, BOOK)).iter():
-        if one.tag.endswith("}sheet"):
-            which = next((value for name, value in one.attrib.items() if name.endswith("}id")), None)
-            found[one.get("name", "")] = posixpath.normpath(posixpath.join("/xl", target.get(which, ""))).lstrip("/")
-    return {name: part for name, part in found.items() if part in every}
+    relations = ElementTree.fromstring(_part(archive, RELATIONS))
+    target = {relation.get("Id"): relation.get("Target", "") for relation in relations}
+    parts = {}
+    for element in ElementTree.fromstring(_part(archive, BOOK)).iter():
+        if element.tag.endswith("}sheet"):
+            relation_id = next((value for name, value in element.attrib.items() if name.endswith("}id")), None)
+            part = posixpath.normpath(posixpath.join("/xl", target.get(relation_id, ""))).lstrip("/")
+            if part in names_of_parts:
+                parts[element.get("name", "")] = part
+    return parts
 
 
 def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:

@@ -38,9 +38,9 @@ def families_of(names: Sequence[Any]) -> list[Family]:
     """Families of these columns, in the order of their first columns."""
     by_text: dict[tuple[str, ...], list[int]] = defaultdict(list)
     parts = [re.split(r"(\d+)", str(name)) for name in names]  # text, number, text, ..., text
-    for k, one in enumerate(parts):
-        if len(one) > 1:
-            by_text[tuple(one[::2])].append(k)
+    for k, parts_of_name in enumerate(parts):
+        if len(parts_of_name) > 1:
+            by_text[tuple(parts_of_name[::2])].append(k)
     families = []
     for columns in by_text.values():
         # The number that takes most values tells the columns of a family apart; others belong to its name (t1, Y6).
@@ -49,9 +49,10 @@ def families_of(names: Sequence[Any]) -> list[Family]:
         members: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for k in columns:
             members[(*parts[k][:place], "", *parts[k][place + 1 :])].append(k)
-        for around, own in members.items():
-            if len(own) >= FEWEST:
-                families.append(_family(names, own, around, place, [parts[k][place] for k in own]))
+        for around, columns_of_family in members.items():
+            if len(columns_of_family) >= FEWEST:
+                numbers = [parts[k][place] for k in columns_of_family]
+                families.append(_family(names, columns_of_family, around, place, numbers))
     return sorted(families, key=lambda family: family.columns)
 
 
@@ -95,9 +96,11 @@ def occasion_of(family: Family) -> Occasion | None:
 def same_on_two_occasions(families: Sequence[Family]) -> tuple[Family, Family] | None:
     """The first two families that are the same items on two occasions, by their names."""
     for first, second in combinations(families, 2):
-        here = occasion_of(first)
-        there = occasion_of(second)
-        if here is None or there is None or here.rest != there.rest or here.word == there.word:
+        occasion_a = occasion_of(first)
+        occasion_b = occasion_of(second)
+        if occasion_a is None or occasion_b is None:
+            continue
+        if occasion_a.rest != occasion_b.rest or occasion_a.word == occasion_b.word:
             continue
         common = set(first.numbers) & set(second.numbers)
         if 2 * len(common) > max(len(first.numbers), len(second.numbers)):

@@ -203,8 +203,10 @@ def fetch_addresses(paths: Iterable[Any]) -> list[Any]:
     """The same paths, of which those that are addresses have been fetched: for whoever reads them more than once."""
     fetched: list[Any] = []
     for path in paths:
-        is_elsewhere = isinstance(path, str) and "://" in path
-        fetched += expand(path) if is_elsewhere else [path]
+        if isinstance(path, str) and "://" in path:
+            fetched += expand(path)
+        else:
+            fetched.append(path)
     return fetched
 
 
@@ -308,7 +310,8 @@ def ending_of(start: bytes) -> str:
         return ".csv.zst"
     if start[:4] == b"\xff\xff\xff\xff":
         return ".arrow"  # the stream format
-    return (".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv") + packed
+    kind = ".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv"
+    return kind + packed
 
 
 def recognize(path: Path) -> File:
@@ -326,10 +329,11 @@ def recognize(path: Path) -> File:
     compression = COMPRESSIONS.get(ending.suffix)
     suffix = Path(ending.stem).suffix if compression else ending.suffix
     family = None
-    for known, kind in FORMATS.items():
+    for name, kind in FORMATS.items():
         if kind.magic is not None and start.startswith(kind.magic):
-            return File(path, known, None, path.name)
-        family = known if suffix in kind.endings else family
+            return File(path, name, None, path.name)
+        if suffix in kind.endings:
+            family = name
     if family == "eval":
         return File(path, family, None, path.name)
     if compression and family in BINARY:

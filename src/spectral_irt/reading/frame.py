@@ -97,7 +97,9 @@ class Table:
         names = [str(column) for column in self.columns]
         if str(name) in names:
             return names.index(str(name))
-        what = f"{self.name} has no column {str(name)!r}{'' if role == 'people' else f' for `{role}`'};"
+        what = f"{self.name} has no column {str(name)!r} for `{role}`;"
+        if role == "people":
+            what = f"{self.name} has no column {str(name)!r};"
         parts = [part.strip() for part in str(name).split(",")]
         if len(parts) > 1 and set(parts) <= set(names):
             several = "two columns" if len(parts) == 2 else f"{len(parts)} columns"
@@ -123,7 +125,8 @@ class Table:
             numbers = texts.cast(pl.Float64, strict=False)
             if numbers[1:].count() > 0.8 * texts[1:].count():
                 n_numbers += 1
-                above += [texts[0]] if numbers[0] is None and texts[0] not in (None, *SUSPECTS) else []
+                if numbers[0] is None and texts[0] not in (None, *SUSPECTS):
+                    above.append(texts[0])
         if len(above) < max(3, 0.8 * n_numbers) or len(set(above)) < 2:
             return self
 
@@ -282,9 +285,10 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
         plain = [label.item() if hasattr(label, "item") else label for label in index]
         labels = series_of(plain)
         check_names(labels, "the index of the dataframe", range(len(plain)))
-        labels = labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)
-    named = [str(name) if is_missing(name) else name for name in columns]  # pandas may have None or NaN for a name
-    return table_of_frame(by_position(pl.DataFrame(series)), named, labels), kind
+        if labels.dtype not in (pl.Int64, pl.String):
+            labels = labels.cast(pl.String)
+    names = [str(name) if is_missing(name) else name for name in columns]  # pandas may have None or NaN for a name
+    return table_of_frame(by_position(pl.DataFrame(series)), names, labels), kind
 
 
 def _series(column: Any) -> pl.Series:
@@ -311,7 +315,8 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     """The labels as Int64, or as text when `text` says so or the type demands it."""
     dtype = column.dtype
     if dtype in WHOLE:
-        return column.cast(pl.String if text else pl.Int64)
+        kind = pl.String if text else pl.Int64
+        return column.cast(kind)
     if dtype == pl.String:
         return column
     if dtype.is_float():
@@ -336,13 +341,16 @@ def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
     """Labels as they stay: loose texts become integers when all are whole numbers, written the plain way."""
     if not loose or labels.dtype != pl.String or not len(labels):
         return labels
-    whole = labels.cast(pl.Int64, strict=False)
-    return whole if (whole.cast(pl.String) == labels).fill_null(False).all() else labels
+    numbers = labels.cast(pl.Int64, strict=False)
+    written_plainly = (numbers.cast(pl.String) == labels).fill_null(False).all()
+    return numbers if written_plainly else labels
 
 
 def labels_of(labels: pl.Series) -> Labels:
     """Labels as `Responses` holds them."""
-    return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
+    if labels.dtype == pl.Int64:
+        return label_array(labels.to_numpy())
+    return label_array(labels.to_list())
 
 
 def long_frame(*columns: ArrayLike) -> pl.DataFrame:

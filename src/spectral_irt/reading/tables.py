@@ -137,7 +137,7 @@ def _read_packed(files: list[File], options: ReadOptions, engine: DaskEngine | N
     name = files[0].name
     if len(files) > 1:
         raise ReadError(f"a packed file is read alone, and here are {len(files)}; pack their sources together.")
-    asked = options.said("people", "ordered", "undecided", "unused", "groups", "span")
+    asked = options.not_as_by_default("people", "ordered", "undecided", "unused", "groups", "span")
     if asked:
         raise OptionError(
             f"{name} is a packed file, whose answers were read and scored when it was packed; leave out {asked}, or "
