@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.ability import form_information, score_abilities
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.data import Finding
+from spectral_irt.data import Finding, as_responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.code_sums import CodeSums, code_sums, counted_from_zero
 from spectral_irt.data.labels import positions
-from spectral_irt.data.responses import Labels
+from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
 from spectral_irt.numerics import fixed, safe_divide
@@ -311,6 +311,17 @@ class Calibration:
     def own_items(self) -> Calibration:
         """Of ratings, the items themselves, whoever rated; else the calibration as it is."""
         return self if self.facets is None else cast("Calibration", self.facets.items)
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Whether all answers are 1 or 0."""
+        return self.layout.binary and bool((self.codes == [0, 1]).all())
+
+    def responses_of(self, data: Any) -> Responses:
+        """Answers as `Responses` of the kind that was calibrated: right or wrong, or categories."""
+        if self.right_or_wrong:
+            return as_responses(data, threshold=self.provenance.settings.get("threshold"))
+        return as_responses(data, ordered=True, unused="keep")
 
     @property
     def location_covariance(self) -> Floats | None:

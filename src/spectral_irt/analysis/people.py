@@ -16,7 +16,7 @@ from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.moves import Move, parts_of_split_items
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.data import Responses, as_responses
+from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.booklets import Booklets, booklets_of
 from spectral_irt.data.code_sums import code_findings, person_code_sums
@@ -122,17 +122,13 @@ class AnalysisOfPeople:
         trait: str | None = None,
         form: Any = None,
     ) -> None:
-        right_or_wrong = calibration.layout.binary and bool((calibration.codes == [0, 1]).all())
-        how: dict[str, Any] = {"ordered": True, "unused": "keep"}
-        if right_or_wrong:
-            how = {"threshold": calibration.provenance.settings.get("threshold")}
-        in_blocks = as_responses(responses, **how)
+        in_blocks = calibration.responses_of(responses)
         if calibration.facets is not None and in_blocks.facets is not None:
             for name in calibration.facets.facets.facet_names:
                 if name not in in_blocks.facets.facet_names and name in (in_blocks.people or {}):
                     in_blocks = crossed(in_blocks, name)
         self.calibration = calibration
-        if right_or_wrong and in_blocks.thresholds.binary:
+        if calibration.right_or_wrong and in_blocks.thresholds.binary:
             self.responses = align(calibration.labels, in_blocks, ignore_unknown)
         else:
             self.responses = align_categories(calibration, in_blocks, ignore_unknown)
@@ -336,9 +332,15 @@ class AnalysisOfPeople:
         prior = self.population
         if given is None:
             prior = self.abilities("eap").prior
-        beta = self.calibration.thresholds
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
-        return plausible_values(self.responses, beta, weights=self.weights, **how)
+        return plausible_values(
+            self.responses,
+            self.calibration.thresholds,
+            weights=self.weights,
+            draws=draws,
+            seed=seed,
+            prior=prior,
+            given=given,
+        )
 
     @tabled
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:

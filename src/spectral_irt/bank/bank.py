@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.evidence import Evidence
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, positions
 from spectral_irt.errors import BankError, OptionError
@@ -203,7 +203,7 @@ class Bank:
     @property
     def right_or_wrong(self) -> bool:
         """Whether all responses are 1 or 0."""
-        return self.calibration.layout.binary and bool((self.calibration.codes == [0, 1]).all())
+        return self.calibration.right_or_wrong
 
     @property
     def measure(self) -> Floats:
@@ -225,10 +225,9 @@ class Bank:
 
     def _as_responses(self, responses: Any) -> Responses:
         """What was given as `Responses`, of the kind that the bank has: right or wrong, or categories."""
-        if not self.right_or_wrong:
-            return as_responses(responses, ordered=True, unused="keep")
-        self._refuse_ordered(responses)
-        return as_responses(responses, threshold=self.calibration.provenance.settings.get("threshold"))
+        if self.right_or_wrong:
+            self._refuse_ordered(responses)
+        return self.calibration.responses_of(responses)
 
     def _refuse_ordered(self, responses: Any) -> None:
         """An error where responses in several categories come to a bank of items that are right or wrong."""

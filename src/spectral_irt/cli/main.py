@@ -94,8 +94,8 @@ class Commands(TyperGroup):
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             module, _, function = COMMANDS[cmd_name][0].partition(":")
             single = typer.Typer(add_completion=False, **PLAIN)
-            made = flat(getattr(import_module(f"spectral_irt.cli.{module}"), function))
-            single.command(cmd_name, cls=Command)(made)
+            command = flat(getattr(import_module(f"spectral_irt.cli.{module}"), function))
+            single.command(cmd_name, cls=Command)(command)
             self.commands[cmd_name] = typer.main.get_command(single)
         return self.commands.get(cmd_name)
 
@@ -139,9 +139,11 @@ def overview() -> str:
         lines += section(title, [(name, text) for name, (_, text) in commands.items()], width())
     examples = ["demo", "fit answers.csv -o results", "fit answers.csv --report report.html"]
     lines += ["", heading("Examples"), *(f"  {PROGRAM} {example}" for example in examples), ""]
-    more = f"{PROGRAM} COMMAND --help: its options; {EVERYTHING}: all of them. --version, --debug, and how much of the "
-    more += "machine to use (spectral-irt help size) go with every command."
-    return "\n".join([*lines, *folded(more, width())]) + "\n"
+    last = (
+        f"{PROGRAM} COMMAND --help: its options; {EVERYTHING}: all of them. --version, --debug, and how much of the "
+        "machine to use (spectral-irt help size) go with every command."
+    )
+    return "\n".join([*lines, *folded(last, width())]) + "\n"
 
 
 def help_on(
@@ -196,8 +198,9 @@ def local_page(
 
 def fit_options() -> list[Any]:
     """The options of `fit`, and those of the program."""
-    every = [*program.get_command(None, "fit").params, *program.params]
-    return [one for one in every if one.param_type_name == "option" and one.rich_help_panel is not None]
+    parameters = [*program.get_command(None, "fit").params, *program.params]
+    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
+    return [option for option in options if option.rich_help_panel is not None]
 
 
 def main(args: Sequence[str]) -> int:
@@ -250,16 +253,18 @@ def arranged(args: Sequence[str]) -> list[str]:
     ['--memory', '4GB', '--threads=2', 'fit', 'a.csv', '-o', 'out', '--rank', '10']
     """
     values = options_of_values(args)
-    first: list[str] = []
-    rest: list[str] = []
+    of_program: list[str] = []
+    of_command: list[str] = []
     for k, word in enumerate(args):
         option = values.get(k, word)  # a value goes with its option
-        of_program = re.fullmatch(r"--(?:memory|spill|threads|dask)(=.*)?", option)
-        (rest if of_program is None else first).append(word)
+        if re.fullmatch(r"--(?:memory|spill|threads|dask)(=.*)?", option):
+            of_program.append(word)
+        else:
+            of_command.append(word)
         has_number = k + 1 < len(args) and re.fullmatch(r"-?\d+(:\w*)?", args[k + 1])
         if word == "--rank" and k not in values and not has_number:
-            rest.append("10")
-    return [*first, *rest]
+            of_command.append("10")
+    return [*of_program, *of_command]
 
 
 def options_of_values(args: Sequence[str]) -> dict[int, str]:
@@ -285,14 +290,17 @@ def options_of_values(args: Sequence[str]) -> dict[int, str]:
 
 def _options_on_line(args: Sequence[str]) -> list[Any]:
     """The options of the program, and of the command that the line names."""
+    options = list(program.params)
     command = next((word for word in args if word in COMMANDS), None)
-    return [*program.params, *([] if command is None else program.get_command(None, command).params)]
+    if command is not None:
+        options += program.get_command(None, command).params
+    return options
 
 
 def refuse_options_as_values(args: Sequence[str]) -> None:
     """An error where an option stands in the place of the value of another: `-o --json` would make a folder --json."""
     options = _options_on_line(args)
-    name_of = {flag: max(one.opts, key=len) for one in options for flag in (*one.opts, *one.secondary_opts)}
+    name_of = {flag: max(option.opts, key=len) for option in options for flag in (*option.opts, *option.secondary_opts)}
     for k, option in options_of_values(args).items():
         if option and (args[k] in name_of or args[k] in HELP):
             name = name_of[option]
@@ -315,11 +323,16 @@ def _usage(error: Exception) -> int:
 
 def _unknown(error: Exception) -> str | None:
     """The option or command that does not exist; and what to do instead, who has it, or which was probably meant."""
-    if command := re.match(r"No such command '(.*?)'", str(error)):
-        kind, name, known, elsewhere = "command", command[1], [*COMMANDS], ""
+    elsewhere = ""
+    command = re.match(r"No such command '(.*?)'", str(error))
+    if command is not None:
+        kind = "command"
+        name = command[1]
+        names_there_are = [*COMMANDS]
     elif type(error).__name__ == "NoSuchOption":
-        kind, name, context = "option", str(error.option_name), error.ctx  # type: ignore[attr-defined]
-        known = _flags(context.command)
+        kind = "option"
+        name = str(error.option_name)  # type: ignore[attr-defined]
+        names_there_are = _flags(error.ctx.command)  # type: ignore[attr-defined]
         elsewhere = _commands_with(name)
         if elsewhere and context.info_name == "check" and name in _flags(program.get_command(None, "fit")):
             elsewhere += ", and with --dry-run does what check does"
@@ -331,8 +344,10 @@ def _unknown(error: Exception) -> str | None:
             return f"there is no {kind} {name}; {instead}"
     if elsewhere:
         return f"there is no {kind} {name} here; {elsewhere}"
-    near = similar(name, known)
-    return f"there is no {kind} {name}{f'; did you mean {near}?' if near else ''}"
+    near = similar(name, names_there_are)
+    if near is None:
+        return f"there is no {kind} {name}"
+    return f"there is no {kind} {name}; did you mean {near}?"
 
 
 def _flags(command: Any) -> list[str]:
@@ -353,9 +368,10 @@ def similar(name: str, known: Sequence[str]) -> str | None:
     >>> similar("--keys", ["--key", "--group"]), similar("--rank-by", ["--rank"]), similar("--cut", ["--quiet"])
     ('--key', '--rank', None)
     """
-    plain = {one.lstrip("-"): one for one in known}
+    by_word = {other.lstrip("-"): other for other in known}
     wanted = name.lstrip("-")
-    near = difflib.get_close_matches(wanted, plain, n=1, cutoff=SIMILAR)
-    forms = [one for one in plain if min(len(one), len(wanted)) > 2 and (one + "-").startswith(wanted + "-")]
-    forms += [one for one in plain if min(len(one), len(wanted)) > 2 and wanted.startswith(one + "-")]
-    return next((plain[one] for one in (*near, *forms)), None)
+    near = difflib.get_close_matches(wanted, by_word, n=1, cutoff=SIMILAR)
+    long_enough = [word for word in by_word if min(len(word), len(wanted)) > 2]
+    longer = [word for word in long_enough if f"{word}-".startswith(f"{wanted}-")]
+    shorter = [word for word in long_enough if wanted.startswith(f"{word}-")]
+    return next((by_word[word] for word in (*near, *longer, *shorter)), None)

@@ -33,10 +33,11 @@ def column_and_cuts(text: str) -> tuple[str, tuple[float, ...]]:
 
 def _split(text: str) -> tuple[str, str, tuple[float, ...]]:
     """The item, the column and the cuts of `ITEM:COLUMN[:CUT,...]`."""
-    rest, cuts = column_and_cuts(text)
-    if ":" not in rest:
-        rest, cuts = text, ()
-    item, colon, column = rest.rpartition(":")
+    item_and_column, cuts = column_and_cuts(text)
+    if ":" not in item_and_column:
+        item_and_column = text
+        cuts = ()
+    item, colon, column = item_and_column.rpartition(":")
     if not (item and colon and column):
         raise OptionError(f"--split is {text!r}; it is ITEM:COLUMN, as in q7:sex, or with cuts, q7:age:40,65.")
     return item, column, cuts
