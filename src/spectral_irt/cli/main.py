@@ -332,7 +332,8 @@ def _unknown(error: Exception) -> str | None:
     elif type(error).__name__ == "NoSuchOption":
         kind = "option"
         name = str(error.option_name)  # type: ignore[attr-defined]
-        names_there_are = _flags(error.ctx.command)  # type: ignore[attr-defined]
+        context = error.ctx  # type: ignore[attr-defined]
+        names_there_are = _flags(context.command)
         elsewhere = _commands_with(name)
         if elsewhere and context.info_name == "check" and name in _flags(program.get_command(None, "fit")):
             elsewhere += ", and with --dry-run does what check does"
