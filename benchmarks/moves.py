@@ -11,7 +11,7 @@ Level: the same without guessing (c = 0). Moved: data sets in which a difficulty
 standard deviation of the differences over their errors, of items that lost 60 responses or more.
 DIF: 20 items, of which 4 are harder for the second group by 0.8 logits, 500 people in each, who differ by 0.5 on
 average. All four: data sets in which all four were split; clean: in which another item was; covered: in which the
-interval of the difference of the means has 0.5.
+interval of the difference of the means has 0.5; items known: the same where these four are split, and no others.
 Coin: 300 people, 8 items, one split by a coin. Covered: the interval of the difference of the two has 0; shift: the
 range of the changes of three other items, in standard errors.
 """
@@ -92,12 +92,14 @@ def resolved(seed: int) -> dict[str, float]:
     difficulty = np.tile(np.linspace(-1.5, 1.5, 20), (1000, 1))
     difficulty[np.ix_(second, DIFFER)] += BY
     x = (rng.random(difficulty.shape) < 1 / (1 + np.exp(difficulty - ability[:, None]))).astype(float)
-    changed = first_fit(x, {"sex": np.where(second, "m", "f")}).dif_resolve("sex")
+    first = first_fit(x, {"sex": np.where(second, "m", "f")})
+    changed = first.dif_resolve("sex")
+    known = first.with_moves([Move("split", {"item": f"q{k + 1}", "by": "sex"}, "known") for k in DIFFER])
     split = {move.arguments["item"] for move in changed.moves}
     differ = {f"q{k + 1}" for k in DIFFER}
     means = changed.group_means("sex")
-    error = np.hypot(*means["latent_se"])
-    off = means["latent_mean"][1] - means["latent_mean"][0] - IMPACT
+    off, error = difference_of_means(changed)
+    known_off, known_error = difference_of_means(known)
     return {
         "all four": float(differ <= split),
         "found": len(differ & split) / 4,
@@ -105,9 +107,18 @@ def resolved(seed: int) -> dict[str, float]:
         "covered": float(abs(off) < 1.96 * error),
         "off": off,
         "z squared": float((off / error) ** 2),
+        "covered, items known": float(abs(known_off) < 1.96 * known_error),
+        "z squared, items known": float((known_off / known_error) ** 2),
         "difference_se / error": float(means["difference_se"][1] / error),
         "difference off": float(means["difference"][1]) - IMPACT,
     }
+
+
+def difference_of_means(study: Analysis) -> tuple[float, float]:
+    """How far the difference of the groups is from the truth, and its standard error."""
+    means = study.group_means("sex")
+    error = float(np.hypot(*means["latent_se"]))
+    return float(means["latent_mean"][1] - means["latent_mean"][0]) - IMPACT, error
 
 
 def coin(seed: int) -> dict[str, float]:

@@ -507,8 +507,84 @@ def trees() -> Iterator[Case]:
         )
 
 
+# Change between waves
+
+CHANGE = ("trend.t2", "trend.t3", "treated.t2", "treated.t3")
+KEYS = ((0, 1, -1), (0, 2, -1), (1, 1, 0), (1, 2, 0))  # arm, wave, and against which arm
+
+
+def changed(lab: Lab, data: str) -> Any:
+    responses = si.read(lab.path(f"{data}.csv"), facets=["wave"], people=["arm"])
+    return si.change(responses, "wave", arm="arm", each_item=True).change
+
+
+def effects_of_change(model: str) -> Compute:
+    """Effects, errors by the model and by the sandwich, and the log-likelihood."""
+
+    def values(lab: Lab, data: str) -> Values:
+        fit = getattr(changed(lab, data), model)
+        places = [(each.arm, each.wave, each.against) for each in fit.contrasts]
+        found = {"log-likelihood": float(fit.loglik)}
+        for name, key in zip(CHANGE, KEYS, strict=True):
+            place = places.index(key)
+            found[name] = float(fit.value[place])
+            found[f"{name}, error"] = float(fit.se_model[place])
+            found[f"{name}, sandwich error"] = float(fit.se[place])
+        return found
+
+    return values
+
+
+def said_of_change(model: str) -> Compute:
+    def values(lab: Lab, data: str) -> Values:
+        said = lab.said("change_gold")[model]
+        found = {"log-likelihood": said["loglik"]}
+        for name in CHANGE:
+            place = said["names"].index(name)
+            found[name] = said["eta"][place]
+            found[f"{name}, error"] = said["se_model"][place]
+            found[f"{name}, sandwich error"] = said["se_sandwich"][place]
+        return found
+
+    return values
+
+
+def effects_of_items(lab: Lab, data: str) -> Values:
+    """Fischer's LLRA with effects for each item."""
+    fit = changed(lab, data).item_effects
+    found = {}
+    for place, each in enumerate(fit.contrasts):
+        kind = {(0, -1): "trend", (1, 0): "treated"}.get((each.arm, each.against))
+        if kind is not None:
+            found[f"{kind}.I{each.item + 1}.t{each.wave + 1}"] = float(fit.value[place])
+    return found
+
+
+def said_of_items(lab: Lab, data: str) -> Values:
+    said = lab.said("change")["item_specific"]
+    return by_label(said["names"], said["eta"])
+
+
+def likelihood_ratio_of_change(lab: Lab, data: str) -> Values:
+    statistic, df, _ = changed(lab, data).likelihood_ratio
+    return {"statistic": float(statistic), "df": float(df)}
+
+
+def change() -> Iterator[Case]:
+    case = partial(Case, "Change between waves", data="change")
+    exact = partial(case, source="separate exact CML", file="change_gold.json", tolerance=1e-6, reason=EXACT)
+    for model in ("one_ability", "each_item"):
+        name = f"effects, {model.replace('_', ' ')}"
+        yield exact(quantity=name, outside=said_of_change(model), ours=effects_of_change(model))
+    erm = partial(case, source="eRm 1.0-2 LLRA", file="change.json", reason="eRm stops 1e-7 below the maximum")
+    yield erm(quantity="effects for each item", outside=said_of_items, ours=effects_of_items, tolerance=2e-4)
+    ratio = lambda lab, data: {"statistic": lab.said("change")["lr"], "df": lab.said("change")["lr_df"]}  # noqa: E731
+    yield erm(quantity="likelihood ratio", outside=ratio, ours=likelihood_ratio_of_change, tolerance=1e-4)
+
+
 def cases() -> Iterator[Case]:
     yield from right_wrong()
+    yield from change()
     yield from ordered()
     yield from raters()
     yield from trees()
