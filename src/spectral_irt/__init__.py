@@ -28,6 +28,7 @@ _NAMES = {
     "estimators.pairwise": "ChoppinRasch EigenvectorRasch PairwiseRasch",
     "estimators.spectral": "SpectralPartialCredit SpectralRasch",
     "estimators.spectral_steps": "spectral_fit",
+    "inference.groups.exact_tests": "exact_test",
     "inference.groups.martin_loef": "martin_loef",
     "inference.groups.model_tests": "andersen",
     "leaderboard": "Leaderboard",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralPartialCredit as SpectralPartialCredit
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral_steps import spectral_fit as spectral_fit
+    from spectral_irt.inference.groups.exact_tests import exact_test as exact_test
     from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef
     from spectral_irt.inference.groups.model_tests import andersen as andersen
     from spectral_irt.leaderboard import Leaderboard as Leaderboard

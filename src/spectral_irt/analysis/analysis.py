@@ -736,13 +736,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         title: str | None = None,
         author: str | None = None,
         list_persons: bool = False,
+        checklist: str | None = None,
     ) -> Path:
         """Write everything to one HTML file that needs no network, or to a Word document (report.docx); nobody is named
         in it unless `list_persons`."""
         from spectral_irt.report.page import write_report
 
         parts = parts or self.parts(writing=True)
-        return write_report(self, Path(path), parts, title=title, author=author, list_persons=list_persons)
+        words: dict[str, Any] = {"title": title, "author": author, "list_persons": list_persons}
+        return write_report(self, Path(path), parts, **words, checklist=checklist)
 
     def pupil_pages(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write a class list and a page for each person to one HTML file, to print: points, percent, measure with its

@@ -340,6 +340,7 @@ class FitJob:
                     title=results.title,
                     author=results.author,
                     list_persons=results.list_persons,
+                    checklist=results.checklist,
                 )
             if results.pupil_pages is not None:
                 from spectral_irt.report.pupils import pupil_pages

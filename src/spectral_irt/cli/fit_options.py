@@ -37,6 +37,12 @@ def _counts(flag: str, example: str, text: str) -> tuple[int, int | None]:
     return numbers[0], numbers[1] if colon else None
 
 
+def _checklist(text: str) -> str:
+    if text != "ruler":
+        raise OptionError(f"--checklist is {text!r}; there is one, ruler.")
+    return text
+
+
 def _ability(text: str) -> tuple[str, int | None]:
     name, colon, draws = text.partition(":")
     if name not in ABILITIES or (colon and name != "pv"):
@@ -349,6 +355,9 @@ class Results(Abilities, MoveOptions, TreeWanted):
         parse=_ranking,
     )
     list_persons: bool = results("", "With --report: list individual persons (default: no).", default=False)
+    checklist: str | None = results(
+        "ruler", "With --report: a checklist of what to report, answered point by point.", parse=_checklist
+    )
     title: str | None = results("TITLE", "With --report or --pupil-pages: title of the page.")
     author: str | None = results("NAME", "With --report: author shown on the report.")
     parquet: bool = results("", "With -o: also write every table as Parquet.", default=False)

@@ -219,6 +219,8 @@ def title_has_a_page(options: FitOptions) -> str | None:
     title_is_idle = results.title and results.pupil_pages is None
     if results.report is None and (results.author or title_is_idle):
         return "--title and --author are for a report; say where with --report FILE."
+    if results.report is None and results.checklist:
+        return "--checklist is for a report; say where with --report FILE."
     return None
 
 

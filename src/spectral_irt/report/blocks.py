@@ -257,10 +257,17 @@ class ReportData:
     record: Mapping[str, Any]
     tables: Mapping[str, Columns]
     list_persons: bool = False  # whether single people may be named
+    checklist: str | None = None  # of a reporting guideline, by name
 
     @classmethod
     def of(
-        cls, study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
+        cls,
+        study: Analysis,
+        parts: Parts,
+        record: Mapping[str, Any] | None = None,
+        *,
+        list_persons: bool = False,
+        checklist: str | None = None,
     ) -> ReportData:
         """Of an analysis; `record` is its record where more is known about the files."""
         of_page = {**plain(record or study.record(parts))}
@@ -268,7 +275,7 @@ class ReportData:
         tables = study.tables(parts)
         if "occasions" in tables:  # what the sections about people are about
             tables["persons"] = tables["occasions"]
-        return cls(study, parts, of_page, tables, list_persons)
+        return cls(study, parts, of_page, tables, list_persons, checklist)
 
     @property
     def scale(self) -> Scale:

@@ -19,6 +19,7 @@ from spectral_irt.files import refuse_foreign, write_each
 from spectral_irt.report.blocks import DataTable, Lines, ReportData, Section
 from spectral_irt.report.change import change
 from spectral_irt.report.changes import changes
+from spectral_irt.report.checklist import checklist_of
 from spectral_irt.report.facets import facets
 from spectral_irt.report.fit import differential, dimensions, fit
 from spectral_irt.report.items import curves, item_table, wright
@@ -61,6 +62,7 @@ SECTIONS: dict[str, tuple[str, Callable[[ReportData], Section]]] = {
     "changes": ("What was changed", changes),
     "methods": ("Methods", methods),
     "reading": ("How the data were read", reading),
+    "checklist": ("Reporting checklist", checklist_of),
 }
 
 
@@ -110,9 +112,11 @@ def page_of(
     title: str | None = None,
     author: str | None = None,
     list_persons: bool = False,
+    checklist: str | None = None,
 ) -> str:
     """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
-    report = _contents(study, parts, record, title=title, author=author, list_persons=list_persons)
+    words: dict[str, Any] = {"list_persons": list_persons, "checklist": checklist}
+    report = _contents(study, parts, record, title=title, author=author, **words)
     return rendered(report.title, report.sections, report.version, report.author)
 
 
@@ -137,9 +141,10 @@ def _contents(
     title: str | None = None,
     author: str | None = None,
     list_persons: bool = False,
+    checklist: str | None = None,
 ) -> Contents:
     study._tell("report")
-    data = ReportData.of(study, parts, record, list_persons=list_persons)
+    data = ReportData.of(study, parts, record, list_persons=list_persons, checklist=checklist)
     return Contents(
         title=title or f"Report: {within(data.record, 'input', 'source') or 'a calibration'}",
         author=author or "",
