@@ -1,5 +1,6 @@
 """Limits from which something is said, on either side of each; and numbers in sentences, from records made by hand."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -139,6 +140,10 @@ def the_checks(infit, limits, *, misfit_p=None, draws=0, n=None, **others):
     return Checks(columns=columns, limits=np.array(limits), critical=draws, **fields)
 
 
+def numbers_after(sentence, text):
+    return re.findall(r"\d+(?:\.\d+)?", sentence.split(text, 1)[1])
+
+
 def test_what_is_said_of_the_fit_of_items():
     few = the_checks([1.02, 0.97, 1.05], [0.1, 0.1, 0.1])._items_sentence()
     assert few == "no misfit of items seen (conditional infit 0.97 to 1.05)"
@@ -148,11 +153,11 @@ def test_what_is_said_of_the_fit_of_items():
     assert most == "with 35 answers per item, misfit could not be seen"
     assert the_checks([np.nan, 1.0], [0.1, np.nan])._items_sentence() == "no item has answers that could misfit"
     one = the_checks([1.02, 0.97, 1.05], [0.1] * 3, misfit_p=[1e-4, 0.5, 0.5])._items_sentence()
-    assert one.endswith(", though 1 is off by less than 0.1 beyond chance")
+    assert numbers_after(one, "1.05") == ["1", "1", "0.1"]  # one item that is off 1, by less than .1
     two = the_checks([1.02, 0.97, 1.3], [0.1] * 3, misfit_p=[1e-4, 1e-4, 1e-4])._items_sentence()
-    assert two.endswith(", though 2 are off by less than 0.1 beyond chance")
+    assert numbers_after(two, "1.30")[0] == "2"
     outside = the_checks([1.2, 0.97, 0.85, 1.0, np.nan], [0.1] * 5, draws=100)._items_sentence()
-    assert outside.endswith(", 2 outside their own 95% limits, where chance puts 0.2")  # .05 times 4
+    assert numbers_after(outside, "1.20") == ["2", "95", "0.2"]  # .05 times 4
     warned = (si.Finding("misfitting_items", "warning", "2 items misfit.", ""),)
     assert the_checks([1.0], [0.1], findings=warned)._items_sentence() == "2 items misfit"
     other = (si.Finding("multidimensional", "warning", "Two dimensions.", ""),)
@@ -474,3 +479,73 @@ def test_a_shift_is_that_with_common_slopes_less_that_with_equal_ones(monkeypatc
     assert drawn_with[1][3] == drawn_with[3][3] == [0, 4, 3, 1]
     expected = shape + 3.25 - 0.75 if held else common.intercepts
     np.testing.assert_allclose(drawn_with[2][2], expected)
+
+
+def test_slopes_in_common_by_loops():
+    """Means of slopes by precision, drawn towards 1; intercepts moved so that anchors agree with the first group."""
+    rng = np.random.default_rng(5)
+    responses = [si.simulate.partial_credit(60, 3, categories=3, seed=k).responses for k in (1, 2, 3)]
+    models = [
+        SimpleNamespace(
+            slope=np.array([0.4, 1.0, 1.9]) + rng.normal(0, 0.05, 3),
+            slope_se=rng.uniform(0.1, 0.3, 3),
+            intercepts=rng.normal(0, 1, 6) + k,
+        )
+        for k in range(3)
+    ]
+    groups = [slope_shifts._GroupSlopes(*pair) for pair in zip(responses, models, strict=True)]
+    anchors = np.array([True, False, True])
+    found = slope_shifts._common_slopes(groups, anchors)
+    mean = np.zeros(3)
+    variance = np.zeros(3)
+    for item in range(3):
+        w = [1 / model.slope_se[item] ** 2 for model in models]
+        variance[item] = 1 / sum(w)
+        mean[item] = sum(each * model.slope[item] for each, model in zip(w, models, strict=True)) / sum(w)
+    true = np.var(mean) - np.mean(variance)
+    assert true > 0
+    slope = 1 + true / (true + variance) * (mean - mean.mean())
+    np.testing.assert_allclose(found.slope, slope)
+    np.testing.assert_allclose(found.slope_se, np.sqrt(true / (true + variance) * variance))
+    used = []
+    for one in responses:
+        n = one.category_counts
+        used.append([(n[i, k] * n[i, k + 1] + 1e-6) / (n[i, k] + n[i, k + 1] + 1e-3) for i in range(3) for k in (0, 1)])
+    a = np.repeat(slope, 2)
+    for g in range(3):
+        above = below = 0.0
+        for t in (0, 1, 4, 5):  # the thresholds of the anchors
+            w = used[g][t] * used[0][t] / (used[g][t] + used[0][t])
+            above += w * a[t] * (models[0].intercepts[t] - models[g].intercepts[t])
+            below += w * a[t] ** 2
+        assert found.origin[g] == pytest.approx(above / below, abs=1e-12)
+    used = np.array(used)
+    moved = np.array([model.intercepts + d * a for model, d in zip(models, found.origin, strict=True)])
+    np.testing.assert_allclose(found.intercepts, (used * moved).sum(axis=0) / used.sum(axis=0))
+
+
+@pytest.mark.parametrize("explained", [False, True])
+def test_the_largest_contrast_of_an_item_without_what_slopes_explain(monkeypatch, explained):
+    rng = np.random.default_rng(7)
+    difficulty = rng.normal(0, 1, (3, 4))
+    se = rng.uniform(0.1, 0.3, (3, 4))
+    shifts = slope_shifts.SlopeShifts(rng.normal(0, 1.5, (3, 4)), rng.uniform(0.1, 0.3, (3, 4)))
+    groups = SimpleNamespace(difficulty=difficulty, se=se, items=np.arange(4), names=("a", "b", "c"), sandwiches=None)
+    left = difficulty - shifts.shift if explained else difficulty
+    errors = np.hypot(se, shifts.se) if explained else se
+
+    def pair(groups, high, low, given):
+        assert (given is shifts) == explained
+        return SimpleNamespace(value=left[high] - left[low], se=np.full(4, 0.3), df=np.full(4, np.inf))
+
+    monkeypatch.setattr(dif, "_pair", pair)
+    found = dif._overall(groups, 0.05, shifts if explained else None)
+    for item in range(4):
+        of_item = left[:, item]
+        weight = 1 / errors[:, item] ** 2
+        mean = weight @ of_item / weight.sum()
+        assert found["harder_for"][item] == "abc"[int(of_item.argmax())]
+        assert found["easier_for"][item] == "abc"[int(of_item.argmin())]
+        assert found["largest"][item] == pytest.approx(of_item.max() - of_item.min())
+        assert found["statistic"][item] == pytest.approx(weight @ (of_item - mean) ** 2)
+    np.testing.assert_allclose(found["p"], scipy.special.chdtrc(2, found["statistic"]))
