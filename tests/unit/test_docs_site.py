@@ -32,6 +32,11 @@ def test_no_page_is_an_orphan():
     assert set(PAGES) == listed
 
 
+def test_no_tutorial_needs_what_its_reader_does_not_see():
+    for page in (DOCS / "tutorials").glob("*.md"):
+        assert "<!-- run" not in page.read_text(encoding="utf-8"), f"{page.name} has a hidden set-up"
+
+
 def test_every_file_that_the_design_names_exists():
     source = ROOT / "src" / "spectral_irt"
     for line in (DOCS / "design.md").read_text(encoding="utf-8").splitlines():
