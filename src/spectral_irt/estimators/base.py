@@ -307,11 +307,12 @@ class RaschEstimator:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),  # `transform` gives abilities
             input_tags=InputTags(two_d_array=True, sparse=True, allow_nan=True),
         )
 

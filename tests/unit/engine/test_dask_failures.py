@@ -30,7 +30,7 @@ def cluster():
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"pip install 'spectral-irt\[cluster\]'"):
+    with pytest.raises(ClusterError, match=r"pip install \"\.\[cluster\]\""):
         connect("tcp://127.0.0.1:8786")
 
 
