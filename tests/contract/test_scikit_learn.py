@@ -9,7 +9,8 @@ REASONS = {
         fit2d_predict1d methods_sample_order_invariance methods_subset_invariance n_features_in_after_fitting""",
     "the check's table has every value above 0.5: all answers right, which is refused": """estimators_pickle
         pipeline_consistency estimator_sparse_tag estimator_sparse_array estimator_sparse_matrix fit_idempotent
-        fit_check_is_fitted n_features_in transformer_data_not_an_array""",
+        fit_check_is_fitted n_features_in transformer_data_not_an_array
+        transformer_general transformer_preserve_dtypes transformer_n_iter""",
     "refused, in words of our own": "estimators_empty_data_messages fit2d_1feature fit2d_1sample",
 }
 NOT_OURS = {f"check_{name}": reason for reason, names in REASONS.items() for name in names.split()}

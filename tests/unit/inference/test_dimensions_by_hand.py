@@ -48,7 +48,7 @@ def evidence_of(p_pairs, q3=0.1):
         n=np.full((6, 6), 100),
         first=FIRST,
         second=SECOND,
-        test=PairTest(-np.log(p), p, np.full(15, 0.1), 3.0),
+        test=PairTest(-np.log(p), p, np.full(15, 0.1), 3.0, p_alone=p),
         p_slopes=np.full(15, np.nan),
         dependent=p < 0.01,
         q3_star_critical=0.3,
