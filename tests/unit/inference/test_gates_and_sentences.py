@@ -10,6 +10,7 @@ import scipy.special
 
 import spectral_irt as si
 from spectral_irt.estimators import linear_fit
+from spectral_irt.inference import interactions, results
 from spectral_irt.inference.fit import checks, item_fit, person_fit
 from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit
@@ -549,3 +550,17 @@ def test_the_largest_contrast_of_an_item_without_what_slopes_explain(monkeypatch
         assert found["largest"][item] == pytest.approx(of_item.max() - of_item.min())
         assert found["statistic"][item] == pytest.approx(weight @ (of_item - mean) ** 2)
     np.testing.assert_allclose(found["p"], scipy.special.chdtrc(2, found["statistic"]))
+
+
+def test_the_level_of_each_check():
+    """Bonferroni: of five checks on data where the model holds, any alarms with a chance of 5% at most."""
+    assert results.TOGETHER == 0.05
+    assert pytest.approx(results.TOGETHER) == results.EACH * results.CHECKS
+
+
+def test_of_very_many_parameters_those_of_the_largest_facet_are_not_few(monkeypatch):
+    columns = {"items": slice(0, 4), "rater": slice(4, 10), "occasion": slice(10, 12)}
+    rated = SimpleNamespace(is_estimated=np.arange(12) != 1, columns=columns)
+    assert interactions._beside_the_largest_facet(rated).tolist() == [True] * 11
+    monkeypatch.setattr(interactions, "DENSE_PARAMETERS", 11)
+    assert interactions._beside_the_largest_facet(rated).tolist() == [True] * 3 + [False] * 6 + [True] * 2
