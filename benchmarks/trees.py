@@ -87,9 +87,10 @@ def power(kind: str, asked):
         flagged = {int(k) for node in tree.inner_nodes for k in tree.items_that_differ(node)}
         leaves = [leaf for leaf in tree.leaf_nodes if "sex = f" in leaf.name and "age >" in leaf.name]
         size = [abs(tree.sizes[leaf.parent].difference[[3, 4]]).mean() for leaf in leaves[:1]]
-        found = bool(leaves) and flagged >= {3, 4}
         return {
-            "found": float(found),
+            "group found": float(bool(leaves)),
+            "an item named": float(bool(leaves) and bool(flagged & {3, 4})),
+            "both named": float(bool(leaves) and flagged >= {3, 4}),
             "other items": float(bool(flagged - {3, 4})),
             "leaves": float(len(tree.leaf_nodes)),
             "size": size[0] if size else np.nan,

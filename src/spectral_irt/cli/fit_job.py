@@ -307,7 +307,8 @@ class FitJob:
             with warnings.catch_warnings(record=True) as heard:
                 study = self._fit(responses, progress, None if changed is None else changed.changes)
             if study._change is not None:  # of persons on each occasion
-                groups = self._groups_of(study.responses)
+                of_occasions = self._groups_of(study.responses)
+                groups = {name: of_occasions[name] for name in self._columns()}
             if changed is not None:
                 study._first_digest = changed.digest_before
                 study.ledger_findings = changed.findings

@@ -202,6 +202,12 @@ def test_crossed_and_regrouped_keep_every_response(frame):
     assert by_wave.responses.scores[7] == sum(row.row(0)[3:])
 
 
+def test_items_that_everybody_gets_alike_are_left_out(study, frame):
+    found = si.change(read(frame.with_columns(q9=pl.lit(1), q8=pl.lit(0))), "wave", arm="arm").change
+    np.testing.assert_allclose(found.one_ability.value, study.change.one_ability.value, atol=1e-8)
+    assert found.extreme_items == ("q8", "q9")
+
+
 def test_refusals(frame):
     with pytest.raises(DesignError, match="a single wave"):
         si.change(read(frame.filter(pl.col("wave") == 1)), "wave")

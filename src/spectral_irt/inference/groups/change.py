@@ -178,7 +178,14 @@ def fit_change(
     if len(occasions.arms) == 1:
         terms = terms[:2]
     design = DesignMatrix(LinearDesign(), responses, terms, scale=scale)
-    result = design_fit(responses, design, regularization=0, se="dense", clusters=clusters, exact_up_to=10**6)
+    try:
+        result = design_fit(responses, design, regularization=0, se="dense", clusters=clusters, exact_up_to=10**6)
+    except DesignError as error:
+        raise DesignError(
+            f"{responses.source}: there is no finite change, because in some wave and arm all responses are the lowest "
+            "or all the highest, or a category of an item was used by nobody. Join waves, arms or categories, or leave "
+            "out the item."
+        ) from error
     by_model = design_fit(responses, design, regularization=0, se="information", exact_up_to=10**6)
     n_items = len(design.facets.items) if by_item else 1
     contrasts = _contrasts(occasions, n_items if by_item else 0)
@@ -303,6 +310,7 @@ class Change:
     each_item: ChangeModel | None = None
     item_effects: ChangeModel | None = None
     n_left_out: int = 0  # persons without an arm
+    extreme_items: tuple[Any, ...] = ()  # left out
 
     @property
     def stacked(self) -> Regrouped:
@@ -463,6 +471,9 @@ class Change:
         if self.n_left_out:
             sentence = f"{count_are(self.n_left_out, 'person')} in no arm and left out."
             findings.append(Finding("no_arm", "note", sentence))
+        if self.extreme_items:
+            sentence = f"Left out, with the same response from everybody in all waves: {listed(self.extreme_items)}."
+            findings.append(Finding("items_left_out", "warning", sentence, "", self.extreme_items))
         shifted = self.shifted
         if len(shifted):
             parts = [
@@ -525,6 +536,11 @@ def change(
     Fischer (1989), Psychometrika 54; Fischer (1995), in Fischer & Molenaar, Rasch Models, ch. 9; Jacobson & Truax
     (1991).
     """
+    extreme = _extreme_items(responses)
+    all_items = responses.items if responses.facets is None else responses.facets.items
+    if extreme.any():
+        assert responses.facets is not None
+        responses = responses.take_items(np.flatnonzero(~extreme[responses.facets.item]))
     occasions = occasions_of(responses, wave, arm, arm_name, order)
     virtual = occasions.responses
     one_ability = fit_change(virtual, occasions, scale=scale)
@@ -535,6 +551,7 @@ def change(
         shifts=response_shift(virtual, occasions, one_ability),
         calibration=calibration,
         n_left_out=responses.n_persons - virtual.n_persons,
+        extreme_items=tuple(all_items[extreme].tolist()),
     )
     if not each_item:
         return found
@@ -543,6 +560,16 @@ def change(
     shared = fit_change(apart.responses, occasions, scale=scale)
     of_items = fit_change(apart.responses, occasions, scale=scale, by_item=True)
     return replace(found, each_item=shared, item_effects=of_items)
+
+
+def _extreme_items(responses: Responses) -> NDArray[np.bool_]:
+    """Items on which everybody, in all waves, has the lowest response or everybody the highest."""
+    facets = responses.facets
+    if facets is None:
+        return np.zeros(responses.n_items, dtype=bool)
+    score = facets.by_item(responses.item_scores)
+    highest = facets.by_item(responses.item_counts * responses.thresholds.max_score)
+    return np.asarray((score == 0) | (score == highest))
 
 
 def _calibration(
