@@ -15,10 +15,10 @@ from spectral_irt.files import all_or_nothing, naming
 def export(
     mode: Mode,
     source: Path = argument("DIR", "A bank, or what 'fit -o DIR' wrote."),
-    to: Literal["ifile", "sfile", "pfile", "catsim", "jscat", "mirtcat", "adaptivetesting"] = own(
-        "FORMAT", "ifile, sfile, pfile, catsim, adaptivetesting, jscat or mirtcat.", required=True
+    to: Literal["ifile", "sfile", "pfile", "catsim", "jscat", "mirtcat", "adaptivetesting", "fda"] = own(
+        "FORMAT", "ifile, sfile, pfile, catsim, adaptivetesting, jscat, mirtcat or fda.", required=True
     ),
-    output: Path = output_at("FILE", "Where to write it.", required=True),
+    output: Path = output_at("FILE|DIR", "Where to write it.", required=True),
 ) -> None:
     """Write a calibration as a file for another program: Winsteps, catsim, jsCAT, mirtCAT or adaptivetesting.
 
@@ -31,6 +31,8 @@ def export(
       catsim, adaptivetesting  items as CSV
       jscat                    items as JSON, for jsCAT
       mirtcat                  items as CSV, for mirtCAT
+      fda                      items and scores with model and missing-data rule, two
+                               CSV files in a folder, for a dossier
 
     \b
     Examples
@@ -48,6 +50,9 @@ def export(
     )
     from spectral_irt.bank.results_folder import calibration_in
 
+    if to == "fda":
+        _export_tables(mode, source, output)
+        return
     style = WINSTEPS_STYLES.get(output.suffix.lower(), "")
     if to not in PROGRAMS and not style:
         raise OptionError(
@@ -68,3 +73,20 @@ def export(
     with all_or_nothing([output], inputs=read) as (draft,), naming(output):
         draft.write_text(text, encoding="utf-8", newline="")
     mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
+
+
+def _export_tables(mode: Mode, source: Path, output: Path) -> None:
+    """Items and scores as two files in a folder."""
+    from spectral_irt.bank.fda import fda_tables
+    from spectral_irt.tables import write_csv
+
+    if output.suffix or output.is_file():
+        raise OptionError(f"--to fda writes two files to a folder, and {str(output)!r} names a file; name a folder.")
+    tables = fda_tables(source)
+    places = {output / name: columns for name, columns in tables.items()}
+    read = [path for path in source.iterdir() if path.is_file()]
+    with all_or_nothing(list(places), inputs=read) as drafts:
+        for draft, (place, columns) in zip(drafts, places.items(), strict=True):
+            with naming(place):
+                write_csv(draft, columns)
+    mode.end(lambda: say_written(list(places)), lambda: {"format": "fda", "outputs": list(map(str, places))})
