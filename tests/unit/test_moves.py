@@ -567,7 +567,7 @@ def test_an_option_that_would_name_other_items_is_not_offered():
     finding = Finding("misfitting_items", "warning", "One.", "Read it.", ("rust, iron",))
     pointed = pointing_at_move(finding, move_for(finding))
     assert pointed.option == ""
-    assert pointed.remedy == "Read it. `study.drop('rust, iron')` leaves one out."
+    assert pointed.remedy == "Read it. `study.drop('rust, iron')` shows what changes without it."
     assert pointing_at_move(finding, None) is finding
 
 
