@@ -48,6 +48,7 @@ KEPT = 64  # for each answer of one block: what small data are prepared to stays
 # A thread's temporary arrays, for each answer of a block. Of answers in categories they grow with the length of
 # records, up to where sums over scores give way to series.
 WORK, WORK_OF_ANSWER, LONG_RECORD = 45, 2.8, 120
+WORK_IN_CATEGORIES = 70  # at least, of answers in categories, however short the records
 RATING = 140  # the same for ratings, whose fit is judged level by level
 SQUARE = 70  # for each pair of items: a fit holds up to nine matrices at a time
 DENSE_ITEMS = 5_000  # above which it holds none
@@ -237,7 +238,7 @@ class WorkSize:
             of_answer = float(RATING)
         elif self.kind == "ordered":
             length = min(self.answers / max(self.persons, 1), LONG_RECORD)
-            of_answer = max(WORK_OF_ANSWER * length, WORK)
+            of_answer = max(WORK_OF_ANSWER * length, WORK_IN_CATEGORIES)
         else:
             of_answer = float(WORK)
         at_a_time = min(self.threads, -(-self.answers // BLOCK))

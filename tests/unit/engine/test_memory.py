@@ -2,12 +2,14 @@
 
 import errno
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
 import tracemalloc
 from dataclasses import make_dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,6 +161,23 @@ def test_limits_are_above_measured_peaks_and_at_most_half_as_much_again(size, pe
     enough = Budget(needed)
     enough.reserve(threads=2, matrices_certain=not many_items, **size)
     assert enough.room == memory.KEPT * min(size["answers"], memory.BLOCK)  # of one block, which was reckoned
+
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "memory.json"
+ROWS = list(*json.loads(RESULTS.read_text(encoding="utf-8"))["tables"].values())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['kind']}, {row['size']}")
+def test_rows_on_the_page_keep_the_rule_and_are_of_this_reckoning(row):
+    """Peak and limit, measured; the limit is what the constants of today say, in the three digits of a message."""
+    assert 2 / 3 <= row["peak / limit"] <= 1
+    if row["kind"] == "ratings":  # how many combinations of items and raters there are is not in the row
+        return
+    entries = row["items"] * (1 if row["kind"] == "right-wrong" else 4)
+    kind = "binary" if row["kind"] == "right-wrong" else "ordered"
+    work = memory.WorkSize(persons=row["persons"], items=entries, threads=2, answers=row["responses"], kind=kind)
+    limits = [work.needed(matrices=matrices) / 1e6 for matrices in (False, True)]
+    assert min(abs(limit / row["limit MB"] - 1) for limit in limits) < 0.01
 
 
 def test_temporary_arrays_are_those_of_the_blocks_at_work():
