@@ -1,7 +1,7 @@
 """Races of models, and old against new prompts: are promises about errors kept, and how many runs are spared?
 
     python benchmarks/race.py [--parts equal,best] [--replicates 500]
-    python benchmarks/race.py --parts cohort --replicates 100
+    python benchmarks/race.py --parts cohort --replicates 50
 
 equal: ten equally able models on 1,000 prompts, looked at after every ten: the share of races in which any model was
 left out. best: 30 models, abilities normal with the given standard deviation, up to 5,000 prompts: the share of races
