@@ -90,7 +90,7 @@ def power(kind: str, asked):
         return {
             "group found": float(bool(leaves)),
             "an item named": float(bool(leaves) and bool(flagged & {3, 4})),
-            "both named": float(bool(leaves) and flagged >= {3, 4}),
+            "found": float(bool(leaves) and flagged >= {3, 4}),
             "other items": float(bool(flagged - {3, 4})),
             "leaves": float(len(tree.leaf_nodes)),
             "size": size[0] if size else np.nan,
