@@ -51,7 +51,9 @@ def test_fit_json_says_what_was_done(cli, lsat):
     assert "information" in found["regularization"]["reason"]
     assert found["se_method"] == "dense"
     assert {finding["code"] for finding in found["findings"]} >= {"silent_persons", "regularization"}
-    assert all(set(f) == {"code", "severity", "sentence", "remedy", "n_items", "items"} for f in found["findings"])
+    assert all(
+        set(f) == {"code", "severity", "sentence", "remedy", "option", "n_items", "items"} for f in found["findings"]
+    )
     assert set(found["seconds"]) == {"read", "fit", "analysis", "total"}
     assert found["outputs"] == WRITTEN
 

@@ -8,7 +8,7 @@ from source import ROOT, named, nodes
 OWNERS = [ROOT / "data" / "responses.py", *(ROOT / "engine").glob("*.py")]
 # Those of a path, and of an analysis, are other parts.
 OTHERS = [ROOT / "reading" / "parquet.py", ROOT / "reading" / "formats.py"]
-OTHERS += [ROOT / "report" / f"{name}.py" for name in ("facets", "fit", "methods")]
+OTHERS += [ROOT / "report" / f"{name}.py" for name in ("facets", "fit", "items", "methods")]
 MODULES = [path for path in EVERY if path not in OWNERS + OTHERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: by `threads=` of estimators and of Andersen's test, the update of a bank, the command

@@ -82,7 +82,20 @@ def flags():
 
 # Parameters that only Python has: no command can be told that they are wrong.
 PYTHON_ONLY = {"components", "d", "facets", "fewest", "level", "min-people", "most", "prior-sd", "reference"}
-PYTHON_ONLY |= {"ax", "figsize", "intervals", "sample", "split", "strata", "thresholds", "tol", "top"}
+PYTHON_ONLY |= {
+    "benchmark",
+    "families",
+    "test",
+    "ax",
+    "figsize",
+    "intervals",
+    "sample",
+    "split",
+    "strata",
+    "thresholds",
+    "tol",
+    "top",
+}
 
 
 def test_options_that_messages_name_exist(flags):

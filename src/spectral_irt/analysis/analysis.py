@@ -565,9 +565,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     def change(self) -> Change:
         """Change between waves, of an analysis by `si.change`."""
         if self._change is None:
-            raise OptionError(
-                "this analysis is of one occasion; `si.change(responses, wave=...)` makes one of several."
-            )
+            raise OptionError("this analysis is of one occasion; `si.change` makes one of several.")
         return self._change
 
     def _tree(self, parts: Parts) -> DifTree | None:

@@ -124,8 +124,8 @@ def leaderboard(
       spectral-irt leaderboard runs/ --metric exact_match,strict-match --metric acc
       spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
-      spectral-irt leaderboard runs/ --prompts prompts.csv --cohort released --since 2026-05-01
-      spectral-irt leaderboard scores.csv --judge judge --human annotator --scale elo
+      spectral-irt leaderboard runs/ --cohort released --since 2026-05-01
+      spectral-irt leaderboard scores.csv --judge judge --human annotator
       spectral-irt leaderboard *.eval --judge scorer -o board
     """
     from spectral_irt.cli.boards import rank_models
@@ -209,8 +209,8 @@ def pairs(
     \b
     Examples
       spectral-irt pairs votes.csv -o arena
-      spectral-irt pairs votes.csv --position --covariate length_diff --clustered-by voter
-      spectral-irt pairs games.csv --contestants white,black --winner result --scale elo
+      spectral-irt pairs votes.csv --covariate length_diff --clustered-by voter
+      spectral-irt pairs games.csv --contestants white,black --winner result
       spectral-irt pairs totals.csv --count n --anchor gpt-4=1000 --scale elo
     """
     from spectral_irt.cli.boards import rank_contestants

@@ -147,7 +147,7 @@ def test_a_thin_item_and_thresholds_out_of_order():
     (found,) = [f for f in fit.findings_ if f.code == "thresholds_out_of_order"]
     assert found.severity == "warning"
     assert 0 in found.items
-    assert "more than chance (0)" in found.sentence
+    assert ": 0, significant." in found.sentence
     z = (fit.thresholds_ - np.concatenate(beta) + np.mean(np.concatenate(beta))) / fit.threshold_se_
     assert np.max(np.abs(z)) < 3.5
     assert fit.se_[4] > 3 * fit.se_[0]
