@@ -47,36 +47,36 @@ def replicate(design: str, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("infit_conditional", "outfit_conditional", "item_rest"):
         short = name.removesuffix("_conditional")
-        found[f"{short}, one item"] = float(np.mean(fit[f"{name}_p"] < LEVEL))
-        found[f"{short}, any item"] = float(np.nanmin(fit[f"{name}_p_family"]) < LEVEL)
+        found[f"{short} one item"] = float(np.mean(fit[f"{name}_p"] < LEVEL))
+        found[f"{short} any item"] = float(np.nanmin(fit[f"{name}_p_family"]) < LEVEL)
     for name in ("infit", "outfit"):
         p = two_sided(fit[f"{name}_conditional_z"])
-        found[f"{name}, one item, normal"] = float(np.mean(p < LEVEL))
-        found[f"{name}, any item, normal"] = float(np.nanmin(adjusted(p, "holm")) < LEVEL)
+        found[f"{name} one item normal"] = float(np.mean(p < LEVEL))
+        found[f"{name} any item normal"] = float(np.nanmin(adjusted(p, "holm")) < LEVEL)
     shared = study._dimensionality(draws=DRAWS)
-    found["Q3, any pair"] = float(shared.dependence.test.p.min() < LEVEL)
-    found["Q3, one pair"] = float(np.mean(shared.dependence.test.p_alone < LEVEL))
+    found["Q3 any pair"] = float(shared.dependence.test.p.min() < LEVEL)
+    found["Q3 one pair"] = float(np.mean(shared.dependence.test.p_alone < LEVEL))
     found["first contrast"] = float(shared.contrasts.p[0] < LEVEL)
-    for method, draws in (("", DRAWS), (", chi-squared", 0)):
+    for method, draws in (("", DRAWS), (" chi-squared", 0)):
         classes = study._item_trait(critical=draws)
-        found[f"item-trait, one item{method}"] = float(np.nanmean(classes.columns["p"] < LEVEL))
-        found[f"item-trait, all items{method}"] = float(classes.p < LEVEL)
-    found["item-trait, one item, RUMM"] = float(np.nanmean(classes.columns["p_rumm"] < LEVEL))
-    found["item-trait, one item, F"] = float(np.nanmean(classes.columns["p_f"] < LEVEL))
+        found[f"item-trait one item{method}"] = float(np.nanmean(classes.columns["p"] < LEVEL))
+        found[f"item-trait all items{method}"] = float(classes.p < LEVEL)
+    found["item-trait one item RUMM"] = float(np.nanmean(classes.columns["p_rumm"] < LEVEL))
+    found["item-trait one item F"] = float(np.nanmean(classes.columns["p_f"] < LEVEL))
     smith = study._smith(study.parts(fit=True))
     if smith is not None:
         found["t-tests (Smith)"] = smith.share
         found["interval above 5% (Smith)"] = float(smith.ci_low > LEVEL)
     critical = study._critical(DRAWS)
     for name in ("infit_p", "outfit_p"):
-        found[f"{name[:-2]}, one person"] = float(np.nanmean(critical.persons[name] < LEVEL))
+        found[f"{name[:-2]} one person"] = float(np.nanmean(critical.persons[name] < LEVEL))
     if critical.misfit is not None:
         found["misfitting persons"] = float(critical.misfit.p < LEVEL)
     if responses.thresholds.binary and (responses.counts == responses.n_items).all():
         split = np.arange(responses.n_items) % 2
         test = martin_loef(responses, split, draws=DRAWS)
         found["Martin-Löf"] = float(test.p < LEVEL)
-        found["Martin-Löf, chi-squared"] = float(test.p_chi2 < LEVEL)
+        found["Martin-Löf chi-squared"] = float(test.p_chi2 < LEVEL)
     return found
 
 
