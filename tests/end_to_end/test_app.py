@@ -133,6 +133,7 @@ def test_a_finding_is_acted_on_and_both_results_stay(app):
     assert first[1] not in re.findall(r"fit again</button> <code>(.*?)</code>", app.get(job).text)
     assert app.post(job + "columns", {"role-1": "group", "missing": "9", "do": "fit"}).status == 303
     assert "Earlier results" not in said_on(app.wait(job))  # another first fit
+    app.post(job + "close", {})
 
 
 def test_multiple_choice_with_a_key_that_comes_later(app):

@@ -68,7 +68,7 @@ def test_labels_and_reversed_items(cli):
 
 def test_a_workbook_and_pictures(cli):
     said = cli.ok(f"fit {SCALE8} -o r.xlsx --plots p")
-    sheets = "items, thresholds, persons, scores, unexpected, guttman, item_fit, curves, dimensionality, "
+    sheets = "items, thresholds, persons, scores, unexpected, guttman, item_fit, item_trait, curves, dimensionality, "
     assert f"{sheets}residual_loadings, local_dependence and item_analysis. Also written:" in said
     assert sorted(path.name for path in Path().iterdir()) == ["p", "r.xlsx"]
     drawn = {"wright", "items", "fit", "information", "scores", "icc", "categories"}

@@ -208,7 +208,7 @@ def test_what_we_did_not_write_is_not_replaced(cli: Cli, lsat: Path) -> None:
     Path("folder.html").mkdir()
     for place, said in (
         ("mine.html", "'mine.html' exists, and spectral-irt did not make it"),
-        ("report.csv", "'report.csv' does not end in .html"),
+        ("report.csv", "'report.csv' ends neither in .html nor in .docx"),
         ("folder.html", "it is a directory"),
         ("mine.html/report.html", "a part of the path is a file"),
     ):

@@ -114,7 +114,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli):
     cli.ok(f"fit test.xlsx {HOW} {GROUPS} --all -o out")
     said = cli.ok(f"fit test.xlsx {HOW} {GROUPS} -o results.xlsx")
     dimensions = ["dimensionality", "residual_loadings", "local_dependence"]
-    names = ["items", "persons", "scores", "unexpected", "guttman", "groups", "item_fit", *dimensions]
+    names = ["items", "persons", "scores", "unexpected", "guttman", "groups", "item_fit", "item_trait", *dimensions]
     names += ["item_analysis", "distractors", "dif"]
     assert f"Results are in results.xlsx: {', '.join(names)} and ranking." in said
     found = sheets("results.xlsx")
@@ -132,7 +132,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli):
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     cli.ok(f"fit test.xlsx {HOW} --skip persons -o results.xlsx")  # ours, replaced
-    sheets_left = ["items", "item_fit", *dimensions, "item_analysis", "distractors", "findings", "about"]
+    sheets_left = ["items", "item_fit", "item_trait", *dimensions, "item_analysis", "distractors", "findings", "about"]
     assert list(sheets("results.xlsx")) == sheets_left
 
 
@@ -197,7 +197,7 @@ def test_people_beyond_a_sheet_are_left_out_with_a_word(cli, monkeypatch):
     cli.refused(f"score test.xlsx {HOW} --bank bank -o scores.xlsx", "would have 120 rows")
 
 
-@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+@pytest.mark.skipif(shutil.which("localc") is None, reason="LibreOffice Calc is not installed")
 def test_every_file_opens_in_a_spreadsheet_program(cli, tmp_path):
     write()
     cli.ok(f"fit test.xlsx {HOW} {GROUPS} --all -o out")

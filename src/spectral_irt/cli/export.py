@@ -31,8 +31,8 @@ def export(
       catsim, adaptivetesting  items as CSV
       jscat                    items as JSON, for jsCAT
       mirtcat                  items as CSV, for mirtCAT
-      fda                      items and scores with model and missing-data rule, two
-                               CSV files in a folder, for a dossier
+      fda                      items and scores with model and missing-data rule,
+                               as two CSV files in a folder, for a dossier
 
     \b
     Examples
