@@ -60,7 +60,7 @@ def step(sentence: str) -> None:
 
 def build(checkout: Path, folder: Path) -> list[Path]:
     """The source distribution and the wheel that is made from it, with the time of the last commit in them."""
-    epoch = run("git", "log", "-1", "--format=%ct").strip()
+    epoch = run("git", "log", "-1", "--format=%ct", cwd=checkout).strip()
     run(sys.executable, "-m", "build", "-o", folder, checkout, environment={"SOURCE_DATE_EPOCH": epoch})
     return sorted(folder.iterdir())
 
