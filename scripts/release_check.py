@@ -37,6 +37,8 @@ SMOKE = {
     "formats": "import pandas, pyreadstat, numpy, spectral_irt as si; "
     "frame = pandas.DataFrame(numpy.tile([[1, 0, 1], [0, 1, 0], [0, 0, 1]], (10, 1)), columns=['q1', 'q2', 'q3']); "
     "pyreadstat.write_sav(frame, 'a.sav'); assert si.read('a.sav').n_items == 3",
+    "word": "import docx, spectral_irt as si; answers = si.datasets.load_lsat(); "
+    "si.SpectralRasch().fit(answers).analyse(answers).report('a.docx'); assert docx.Document('a.docx').tables",
 }
 
 
@@ -153,7 +155,7 @@ def _start_page(said: Path, app: subprocess.Popen[bytes]) -> str:
 
 
 def check_inspect_ai(programs: Path, checkout: Path) -> None:
-    run(programs / "python", "-m", "pip", "install", "--quiet", "inspect-ai", "pytest")
+    run(programs / "python", "-m", "pip", "install", "--quiet", "inspect-ai", "pytest", "hypothesis")
     test = "tests/unit/test_inspect.py"
     said = run(programs / "python", "-m", "pytest", "-q", "-o", "addopts=", test, cwd=checkout)
     if "skipped" in said:
