@@ -1,6 +1,7 @@
 """How this copy was installed decides what a message says about an extra, and about a mistake of ours."""
 
 import json
+import re
 import tomllib
 from email.message import Message
 
@@ -76,3 +77,9 @@ def test_the_extra_all_is_all_of_them():
     extras = PROJECT["optional-dependencies"]
     [everything] = extras["all"]
     assert everything == f"spectral-irt[{','.join(sorted(set(extras) - {'all'}))}]"
+
+
+def test_a_release_is_checked_with_every_extra():
+    path = ROOT.parents[1] / "scripts" / "release_check.py"
+    smoke = re.search(r"^SMOKE = \{.*?^\}", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
+    assert set(re.findall(r'^    "(\w+)": ', smoke, re.MULTILINE)) == set(PROJECT["optional-dependencies"]) - {"all"}
