@@ -95,3 +95,17 @@ def test_mypy_accepts_the_python_of_every_page(tmp_path):
     pages = sorted(tmp_path.glob("*.py"))
     done = subprocess.run([sys.executable, "-m", "mypy", *settings, *pages], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["Analysis", "Bank", "Leaderboard"])
+def test_help_of_every_method_names_its_parameters(name):
+    kind = getattr(spectral_irt, name)
+    silent = {}
+    for method, function in inspect.getmembers(kind, callable):
+        if method.startswith("_"):
+            continue
+        parameters = set(inspect.signature(function).parameters) - {"self", "cls", "study"}
+        text = inspect.getdoc(function) or ""
+        if missing := sorted(one for one in parameters if not re.search(rf"\b{one}\b", text)):
+            silent[method] = missing
+    assert silent == {}

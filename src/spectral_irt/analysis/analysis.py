@@ -117,7 +117,13 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
     @once
     def reliability(self, method: str | None = None) -> Reliability:
-        """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`."""
+        """EAP reliability, alpha (KR-20), separation of persons and items: see `inference.scores.reliability`.
+
+        Parameters
+        ----------
+        method : "wle", "ml", "eap" or "pv", optional
+            How abilities are estimated; by default as the analysis was told.
+        """
         if method is None or method != self._estimate(method):
             return self.reliability(self._estimate(method))
         responses = self.responses
@@ -281,7 +287,13 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @tabled
     def item_restscore(self, *, seed: int = 0) -> Columns:
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma, observed and
-        expected: `item, n, gamma, gamma_expected, se, z, p`, for right and wrong answers (Kreiner 2011)."""
+        expected: `item, n, gamma, gamma_expected, se, z, p`, for right and wrong answers (Kreiner 2011).
+
+        Parameters
+        ----------
+        seed : int
+            Random seed (default 0).
+        """
         return restscore_columns(self.calibration, self.responses, seed)
 
     @tabled
@@ -336,6 +348,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         df_within, p_f` at estimated measures, without a correction, as RUMM has them.
 
         The parameters are those of `inference.fit.class_intervals.item_trait`; `critical`: data sets for p-values.
+
+        Parameters
+        ----------
+        intervals : int, optional
+            Class intervals; by default one for 50 persons, two at least and ten at most.
+        critical : int
+            Data sets to draw given the scores for p-values (0: chi-squared), 199 or more.
+        seed : int
+            Random seed (default 0).
         """
         return self._item_trait(intervals, critical, seed).columns
 
@@ -430,7 +451,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     @of_items
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
-        abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
+        abilities are not normal (in each group); see `inference.groups.hausman.hausman`.
+
+        Parameters
+        ----------
+        groups : column or labels, optional
+            Populations of the marginal likelihood; by default one.
+        seed : int
+            Random seed (default 0).
+        """
         return hausman(self.responses, self._measured, self._labels(groups), seed, self.sampling)
 
     @once
@@ -445,7 +474,13 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
     @of_items
     def checks(self, parts: Parts | None = None) -> Checks:
-        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
+        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`.
+
+        Parameters
+        ----------
+        parts : Parts, optional
+            What to hold besides the items, by `study.parts(...)`; by default what does not take long.
+        """
         parts = parts or self.parts(fit=True)
         return self._checks(parts.critical, parts.sample, parts.persons)
 
@@ -497,6 +532,22 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         `groups` is the name of a column about the people, or has a label for each, in their order, or maps persons to
         labels; the rest is of `inference.groups.dif.differential`. Ordered answers: `thresholds()` has each threshold.
         Weights of the fit count, and so do clusters: `study.clustered("class").dif("sex")`.
+
+        Parameters
+        ----------
+        groups : str, labels or mapping
+            As above.
+        reference : label, optional
+            The group that the others are compared with; by default the first in order.
+        anchors : "purified", "all" or item labels
+            What the groups are centered on: the items that agree on one difference between the groups (default), all
+            that are compared, or these.
+        min_people : int
+            A group with fewer people of mixed success is left out, with a finding (default 30).
+        level : float
+            Of classes and findings (default 0.05).
+        nonuniform : bool
+            Whether to ask too if differences depend on ability.
         """
         from spectral_irt.inference.groups.dif import differential
 
@@ -534,6 +585,24 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         `columns` are columns about the people. Numbers are cut, labels divided; `order` has the labels of a column from
         the lowest to the highest, or `["categories"]` for numbers that are names. The rest is of
         `inference.groups.tree.dif_tree`. Compare what was found item by item with `study.dif(tree.leaves)`.
+
+        Parameters
+        ----------
+        columns, order
+            As above.
+        size : "B", "C", "any" or float
+            The difference of an item, in logits, from which a split counts: that of ETS class B (0.43) by default.
+        min_leaf : int
+            Fewest persons of a group (default 200).
+        depth : int
+            Most splits one below the other (default 5).
+        sample : "half", "all" or "auto"
+            "half": grow on one half of the persons, and take the sizes from the other. "all": use all for both.
+            "auto" does so below 1,000 persons.
+        subsamples : int
+            So many further trees, each on half of the persons, to see how stable the choice of columns is (default 0).
+        seed : int
+            Random seed of halves and subsamples (default 0).
         """
         from spectral_irt.inference.groups.tree import covariate, dif_tree
 
@@ -602,6 +671,18 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """Yen's Q3 of pairs of items, with the verdict on each that summary, report and files give, too.
 
         The parameters are those of `inference.dimensions.dimensionality.dimensionality`.
+
+        Parameters
+        ----------
+        min_people : int
+            People who answered both items of a pair; pairs with fewer are left out (default 30).
+        sample : int, optional
+            People to take at random (default 4,000 at most).
+        draws : int, optional
+            Data sets to draw given the scores; 0 for the normal distribution of large samples. By default as many as
+            take half a second, up to 1,000.
+        seed : int
+            Random seed of sample and draws (default 0).
         """
         return self.dimensionality(min_people=min_people, sample=sample, draws=draws, seed=seed).dependence
 
@@ -612,6 +693,18 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """Contrasts of the residuals, the variance that the measures explain (Winsteps' table 23), and dependent pairs.
 
         The parameters are those of `inference.dimensions.dimensionality.dimensionality`.
+
+        Parameters
+        ----------
+        min_people : int
+            People who answered both items of a pair; pairs with fewer are left out (default 30).
+        sample : int, optional
+            People to take at random (default 4,000 at most).
+        draws : int, optional
+            Data sets to draw given the scores; 0 for the normal distribution of large samples. By default as many as
+            take half a second, up to 1,000.
+        seed : int
+            Random seed of sample and draws (default 0).
         """
         if self.calibration.adaptive:
             raise OptionError(
@@ -640,6 +733,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
 
         By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranks.items`.
+
+        Parameters
+        ----------
+        by : "difficulty" or "lower"
+            The estimate, or the lower end of its interval.
+        top : int
+            How many are the hardest (default 10).
+        seed : int
+            Random seed (default 0).
         """
         self._tell("ranks")
         from spectral_irt.inference.ranks.items import ranking_columns
@@ -688,7 +790,13 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
     write = write_results
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
-        """Everything that is odd, in the data and in what was computed from them."""
+        """Everything that is odd, in the data and in what was computed from them.
+
+        Parameters
+        ----------
+        parts : Parts, optional
+            What to hold besides the items, by `study.parts(...)`; by default what does not take long.
+        """
         parts = parts or self.parts()
         of_fit = []
         for finding in self.calibration.findings:
@@ -721,7 +829,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         return tuple(findings)
 
     def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:
-        """The text that `spectral-irt fit` prints."""
+        """The text that `spectral-irt fit` prints.
+
+        Parameters
+        ----------
+        parts : Parts, optional
+            What to hold besides the items, by `study.parts(...)`; by default what does not take long.
+        width : int
+            Columns of the terminal (default 80).
+        """
         from spectral_irt.analysis.summary import summary_text
 
         return summary_text(self, parts or self.parts(), width)
@@ -737,7 +853,21 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         checklist: str | None = None,
     ) -> Path:
         """Write everything to one HTML file that needs no network, or to a Word document (report.docx); nobody is named
-        in it unless `list_persons`."""
+        in it unless `list_persons`.
+
+        Parameters
+        ----------
+        path : path
+            report.html or report.docx.
+        parts : Parts, optional
+            What to hold besides the items, by `study.parts(...)`; by default what does not take long.
+        title, author : str, optional
+            Shown on the report.
+        list_persons : bool
+            Whether persons are listed by name.
+        checklist : "ruler", optional
+            An appendix that answers a guideline for reporting, point by point.
+        """
         from spectral_irt.report.page import write_report
 
         parts = parts or self.parts(writing=True)
@@ -746,7 +876,15 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
     def pupil_pages(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write a class list and a page for each person to one HTML file, to print: points, percent, measure with its
-        interval, and which questions are right or wrong; a person's page has nothing about anybody else."""
+        interval, and which questions are right or wrong; a person's page has nothing about anybody else.
+
+        Parameters
+        ----------
+        path : path
+            The HTML file.
+        title : str, optional
+            Shown above the list.
+        """
         from spectral_irt.report.pupils import write_pupil_pages
 
         return write_pupil_pages(self, Path(path), title)

@@ -141,6 +141,11 @@ class AnalysisOfRatings(AnalysisOfPeople):
         person on all items); `subset` (levels of one can be compared); the verdict `misfit` ("underfit", "overfit",
         "central", "extreme ratings" or ""), and `status`, which has it in the place of "ok"; and the agreement with
         others where they met, with what is expected given the totals.
+
+        Parameters
+        ----------
+        name : str, optional
+            The facet; by default the only one.
         """
         if name != self._facet(name):
             return columns_of(self.facet, self._facet(name))
@@ -173,6 +178,13 @@ class AnalysisOfRatings(AnalysisOfPeople):
 
         `n` ratings, `observed_average` and `expected_average` (given the totals) in the codes of the data; `bias` in
         logits (more severe there than elsewhere), `se, z, p`, and `p_holm` over all of them.
+
+        Parameters
+        ----------
+        name : str, optional
+            The facet; by default the only one.
+        groups : column or labels, optional
+            Groups of people in the place of items.
         """
         if name != self._facet(name):
             return columns_of(self.interactions, self._facet(name), groups)
@@ -183,7 +195,13 @@ class AnalysisOfRatings(AnalysisOfPeople):
     def contrasts(self, name: str | None = None) -> Columns:
         """Is a rater more severe on one item than on another? Of every level of a facet each two items, the most
         certain first: `item, other_item`; `contrast` in logits, by how much more severe on `item` than severity and
-        difficulties explain, less the same on `other_item`; `se, z, p`, and `p_holm` over all of them."""
+        difficulties explain, less the same on `other_item`; `se, z, p`, and `p_holm` over all of them.
+
+        Parameters
+        ----------
+        name : str, optional
+            The facet; by default the only one.
+        """
         if name != self._facet(name):
             return columns_of(self.contrasts, self._facet(name))
         return item_contrasts(self.calibration, self.responses, name)
@@ -196,6 +214,11 @@ class AnalysisOfRatings(AnalysisOfPeople):
         `category` (as in the data), `n, share`; `expected`, the number that the model expects given the totals;
         `mean_measure` and `expected_measure`, the mean over these ratings of ability less location and severity, in
         logits, and what the model expects of it: both should rise with the category; `outfit`, 1 expected.
+
+        Parameters
+        ----------
+        name : str, optional
+            The facet; by default the only one; or "item".
         """
         if name != "item" and name != self._facet(name):
             return columns_of(self.category_use, self._facet(name))
@@ -207,7 +230,13 @@ class AnalysisOfRatings(AnalysisOfPeople):
     @once
     def unexpected_ratings(self, limit: int = UNEXPECTED_OF_ALL) -> Columns:
         """Ratings three or more standard deviations from what the model expects, the farthest first, at most so many:
-        `person, item, rater` (and other facets), `response, expected` in the codes of the data, `z, ability`."""
+        `person, item, rater` (and other facets), `response, expected` in the codes of the data, `z, ability`.
+
+        Parameters
+        ----------
+        limit : int
+            Rows at most (default 1,000).
+        """
         self._facet(next(iter(self.facets), None))
         assert self.calibration.facets is not None
         ability = self.abilities("wle").ability

@@ -147,8 +147,17 @@ class Parts:
 def wanted_parts(
     study: Analysis, *, persons: bool | None = None, fit: bool | None = None, writing: bool = False, **rest: Any
 ) -> Parts:
-    """What a summary or the files hold besides the items: fields of `Parts` as asked; where nothing was said, what does
-    not take long or is to be written."""
+    """What a summary or the files hold besides the items.
+
+    Parameters
+    ----------
+    persons, fit : bool, optional
+        Persons, and the fit of the items; by default where that does not take long, or is to be written.
+    writing : bool
+        Whether it is for files.
+    rest
+        Other fields of `Parts`.
+    """
     responses = study.responses
     if study.facets:
         if fit or rest.get("top") is not None:
@@ -179,8 +188,15 @@ def check_draws(draws: int | None) -> None:
 
 
 def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = True) -> dict[str, Columns]:
-    """The tables by the names of their files, in the order of `TABLES`: every one, or those that `write` writes by
-    default."""
+    """The tables by the names of their files, in the order of `TABLES`.
+
+    Parameters
+    ----------
+    parts : Parts, optional
+        What to hold besides the items, by `study.parts(...)`.
+    every : bool
+        Every table, or those that `write` writes by default.
+    """
     parts = parts or study.parts(writing=True)
     calibration = study.calibration
     scale = calibration.scale
@@ -273,8 +289,15 @@ def _contrasts(grouped: Mapping[str, Differential], scale: Scale, which: str = "
 
 
 def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
-    """What was computed, how, and what came of it, to know what a calibration is and to do it again: the content of
-    `fit.json`."""
+    """What was computed, how, and what came of it, to know what a calibration is and to do it again.
+
+    The content of `fit.json`.
+
+    Parameters
+    ----------
+    parts : Parts, optional
+        What it says besides the items, by `study.parts(...)`.
+    """
     parts = parts or study.parts(writing=True)
     responses = study.responses
     calibration = study.calibration
@@ -502,11 +525,19 @@ def finding_record(finding: Finding, worded: Callable[[str], str] = for_shell) -
 def write_results(
     study: Analysis, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False, every: bool = False
 ) -> list[Path]:
-    """Write the results to a folder as CSV (and Parquet), or to a workbook ("results.xlsx"), complete or not at all;
-    their paths.
+    """Write the results to a folder as CSV, or to a workbook, complete or not at all; their paths.
 
-    Items, people, scores, what `parts` asks for (groups, cuts, ranks) and `fit.json`; with `every`, and always in a
-    workbook, also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...).
+    Parameters
+    ----------
+    folder : path
+        A folder, or a workbook ("results.xlsx").
+    parts : Parts, optional
+        What to write besides items, people, scores and `fit.json`, by `study.parts(...)`: groups, cuts, ranks.
+    parquet : bool
+        Write Parquet files, too.
+    every : bool
+        Also the further statistics of items and people (`item_fit`, `item_analysis`, `distractors`, ...), which a
+        workbook always has.
     """
     folder = Path(folder)
     parts = parts or study.parts(writing=True)

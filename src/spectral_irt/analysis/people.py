@@ -211,7 +211,13 @@ class AnalysisOfPeople:
 
     @once
     def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
+        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap".
+
+        Parameters
+        ----------
+        method : "wle", "ml", "eap" or "pv", optional
+            How abilities are estimated; by default as the analysis was told.
+        """
         if method != self._estimate(method):
             return self.abilities(self._estimate(method))
         self._tell("abilities")
@@ -326,7 +332,17 @@ class AnalysisOfPeople:
         return columns
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
-        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`.
+
+        Parameters
+        ----------
+        draws : int
+            Values for each person; 5 are customary.
+        seed : int
+            Random seed (default 0).
+        given : column, labels or table, optional
+            What the values will be related to (latent regression).
+        """
         from spectral_irt.persons.plausible import plausible_values
 
         prior = self.population
@@ -348,6 +364,13 @@ class AnalysisOfPeople:
 
         The columns of `persons` with `ci_low, ci_high, rank, rank_low, rank_high`; see
         `inference.ranks.intervals.person_ranks`. For a few people who answered many items, such as language models.
+
+        Parameters
+        ----------
+        method : "wle", "ml", "eap" or "pv", optional
+            How abilities are estimated; by default as the analysis was told.
+        seed : int
+            Random seed (default 0).
         """
         method = self._estimate(method)
         ranks = self._person_ranks(method, seed)
@@ -529,6 +552,11 @@ class AnalysisOfPeople:
 
         A form is named as in `scores()` ("form 1", or as the column of `form=` has it), or given by the labels of its
         items, each once and with a difficulty. Two calibrations: `si.equate`.
+
+        Parameters
+        ----------
+        first, second : str or labels
+            The two forms.
         """
         calibration = self.calibration
         layout = self._layout

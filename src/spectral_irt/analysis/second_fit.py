@@ -71,7 +71,14 @@ class AnalysisWithMoves:
 
     def drop_persons(self, persons: str | Sequence[Any], *, because: str = "") -> Self:
         """The analysis without some persons, fitted again: labels, or "misfit" for all with an infit or outfit,
-        standardized, above 2. The ledger counts them."""
+        standardized, above 2. The ledger counts them.
+
+        Parameters
+        ----------
+        persons : labels or "misfit"
+        because : str
+            Why, for the ledger.
+        """
         if not isinstance(persons, str):
             persons = list(persons)
         return self.with_moves([Move("drop_persons", {"persons": persons}, because)])
@@ -89,6 +96,8 @@ class AnalysisWithMoves:
             The column about the people.
         cuts : numbers, optional
             Where to cut a column of numbers such as age.
+        because : str
+            Why, for the ledger.
         """
         arguments = {"item": item, "by": by}
         if len(cuts):
@@ -97,7 +106,17 @@ class AnalysisWithMoves:
 
     def join(self, *items: Any, name: str | None = None, because: str = "") -> Self:
         """The analysis with these items as one super-item, whose category is the sum of theirs, fitted again under the
-        partial credit model. Who lacks a response to one of them has none to the super-item."""
+        partial credit model. Who lacks a response to one of them has none to the super-item.
+
+        Parameters
+        ----------
+        items : labels
+            Two or more.
+        name : str, optional
+            Of the super-item; by default `q3+q4`.
+        because : str
+            Why, for the ledger.
+        """
         arguments: dict[str, Any] = {"items": list(items)}
         if name is not None:
             arguments["name"] = name
@@ -112,6 +131,8 @@ class AnalysisWithMoves:
         categories : whole numbers
             The new category of each code from the lowest to the highest: `[0, 1, 1, 2]` merges the two in the middle.
             Tables of scores have the sums of the old codes beside the new score.
+        because : str
+            Why, for the ledger.
         """
         return self.with_moves([Move("collapse", {"item": item, "categories": list(categories)}, because)])
 
@@ -127,6 +148,8 @@ class AnalysisWithMoves:
         below : float
             The fitted chance holds guesses, too: it is hardly ever below that of a guess. With four options a limit of
             0.25 takes out a quarter of the bias of the hardest items, 0.5 more than half.
+        because : str
+            Why, for the ledger.
         """
         return self.with_moves([Move("tailor", {"below": float(below)}, because)])
 

@@ -220,7 +220,13 @@ class Bank:
         return {**columns, "information": self.calibration.item_information, "anchored": self.calibration.anchored}
 
     def table(self, frame_kind: str | None = None) -> Table:
-        """The items as a dataframe, on the scale of the bank."""
+        """The items as a dataframe, on the scale of the bank.
+
+        Parameters
+        ----------
+        frame_kind : str, optional
+            The library of the dataframe, such as "pandas"; polars by default.
+        """
         return make_table(self.item_columns(), frame_kind)
 
     def _as_responses(self, responses: Any) -> Responses:
@@ -290,7 +296,16 @@ class Bank:
 
     @classmethod
     def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, *, form: Any = None) -> Bank:
-        """The bank of a fitted estimator; see `to_bank`."""
+        """The bank of a fitted estimator; see `to_bank`.
+
+        Parameters
+        ----------
+        fit : fitted estimator or Calibration
+        responses : Responses, array or dataframe
+            Those that it was fitted to.
+        form : str or labels, optional
+            As in `analyse`.
+        """
         from spectral_irt.bank.build import to_bank
 
         return to_bank(fit, responses, form=form)
@@ -329,7 +344,17 @@ class Bank:
         return Scale(float(mean - unit * difficulty.mean()), float(unit))
 
     def update(self, responses: Any, *, repeats: str = "error", threads: int | None = None) -> Bank:
-        """The bank after new responses, by people old or new, to items old or new; see `bank.update.update`."""
+        """The bank after new responses, by people old or new, to items old or new; see `bank.update.update`.
+
+        Parameters
+        ----------
+        responses : Responses, array or dataframe
+            New responses; at least one item must be of the bank.
+        repeats : "error" or "skip"
+            Data that are in the bank already, as a whole: an error (default), or the bank comes back as it is.
+        threads : int, optional
+            Threads to compute with.
+        """
         from spectral_irt.bank.update import update
 
         return update(self, responses, repeats=repeats, threads=threads)
@@ -363,7 +388,22 @@ class Bank:
         seed: int = 0,
         ignore_unknown: bool = False,
     ) -> Any:
-        """The people who gave these answers as a table, each with an ability; see `bank.score.score`."""
+        """The people who gave these answers as a table, each with an ability; see `bank.score.score`.
+
+        Parameters
+        ----------
+        responses : Responses, array or dataframe
+            Of anybody; items are matched by label.
+        ability : "wle", "ml", "eap" or "pv"
+            Warm's weighted likelihood (default), maximum likelihood, or the mean under a normal prior; "pv" adds
+            plausible values.
+        population : (mean, sd), optional
+            The prior of "eap" and "pv" in logits; by default the population of the bank.
+        draws, seed : int
+            Of plausible values: how many for each person, and their seed.
+        ignore_unknown : bool
+            Leave out answers to items that the bank does not have; by default they are an error.
+        """
         from spectral_irt.bank.score import score
 
         scores = score(
@@ -372,7 +412,15 @@ class Bank:
         return scores.table()
 
     def link(self, other: Bank | Calibration | RaschEstimator, method: str = "robust") -> Link:
-        """How to bring another calibration to this bank's scale; see `bank.linking.link`."""
+        """How to bring another calibration to this bank's scale; see `bank.linking.link`.
+
+        Parameters
+        ----------
+        other : Bank, Calibration or fitted estimator
+            Of different people.
+        method : "robust" or "mean"
+            The mean of the differences of the items that agree (default), or of all common items.
+        """
         from spectral_irt.bank.linking import link
 
         return link(self, other, method)

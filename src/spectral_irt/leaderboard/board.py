@@ -161,6 +161,27 @@ class Leaderboard:
         """A leaderboard from logs of a harness, from folders of them, or from a table of models and prompts.
 
         The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` ...
+
+        Parameters
+        ----------
+        paths : path, folder, or several
+            Logs, or a table.
+        clustered_by : str, optional
+            A field of the prompts; standard errors allow for dependence among those that share it.
+        by : str, optional
+            A field of the prompts with their subject.
+        cohort, since : str, optional
+            A field of the prompts that says which are new: a label, or a date cut at `since`.
+        against : path, optional
+            The folder of an older leaderboard: which models rose or fell.
+        scale : "logit" or "elo"
+            Of abilities.
+        anchor : mapping, optional
+            The value of one model on that scale, instead of the mean.
+        seed : int
+            Random seed of the rank intervals (default 0).
+        progress : callable, optional
+            Called with a share and a few words.
         """
         wanted = [name for name in dict.fromkeys((clustered_by, by, cohort)) if name is not None]
         source = read_source(paths, wanted=wanted, progress=progress, **options)
@@ -398,7 +419,13 @@ class Leaderboard:
         return RankPlot.of(self)
 
     def markdown(self, most: int | None = None) -> str:
-        """The leaderboard as a Markdown table with what is to be said about it."""
+        """The leaderboard as a Markdown table with what is to be said about it.
+
+        Parameters
+        ----------
+        most : int, optional
+            Models at most.
+        """
         from spectral_irt.leaderboard.findings import markdown
 
         return markdown(self, most)
@@ -430,7 +457,13 @@ class Leaderboard:
         return write_board(self, Path(folder))
 
     def report(self, path: str | Path) -> Path:
-        """Write one HTML page that needs no network."""
+        """Write one HTML page that needs no network.
+
+        Parameters
+        ----------
+        path : path
+            The HTML file.
+        """
         from spectral_irt.leaderboard.output import write_board
 
         return write_board(self, None, Path(path))[0]
