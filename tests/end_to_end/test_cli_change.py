@@ -57,7 +57,7 @@ def test_a_wide_table_gives_the_same(cli, trial, waves):
     [
         ("fit trial.csv --wave arm", "answered more than once"),
         ("fit trial.csv --wave wave:3<2", "lacks 1"),
-        ("fit trial.csv --arm arm", "--arm goes with --wave or --waves"),
+        ("fit trial.csv --arm arm", "--arm would do nothing without --wave or --waves"),
         ("fit trial.csv --wave wave --bank bank", "--wave does not go with --bank yet"),
         ("fit trial.csv --wave wave --facet arm", "--wave does not go with --facet yet"),
         ("fit trial.csv --wave wave --drop i1", "options that change items or persons"),

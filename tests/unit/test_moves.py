@@ -204,6 +204,14 @@ def test_ratings_lose_items_and_persons_and_nothing_else():
         first.join(*ratings.facets.items[:2].tolist())
 
 
+def test_ratings_on_rating_scales_are_fitted_again_on_the_scales_of_their_items():
+    ratings = simulated([[0, 1, 2]] * 60, 4, 3, seed=2)[0]
+    first = si.SpectralRatingScale(groups=["a", "b", "a", "b"]).fit(ratings).analyse(ratings)
+    changed = first.drop(ratings.facets.items[0])
+    again = si.SpectralRatingScale(groups=["b", "a", "b"]).fit(changed.responses)
+    np.testing.assert_allclose(changed.calibration.thresholds, again.thresholds_, atol=1e-9)
+
+
 BAD = [
     (lambda study: study.drop("q9"), "'q9', which is no item; the items are 'q1'"),
     (lambda study: study.drop("q1", "q1"), "names an item twice"),

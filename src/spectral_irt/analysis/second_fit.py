@@ -417,10 +417,11 @@ def in_categories(maker: str, parameters: dict[str, Any]) -> RaschEstimator:
 def rating_scales(changes: Changes, groups: Any = None) -> list[Any]:
     """The rating scale of each changed item: that of the item it comes from, where it has as many categories; a
     super-item, or an item with merged categories, has one of its own. `groups` are those before the changes."""
-    before = changes.first
-    labels, code = group_codes(before.items, groups)
-    scale_of = dict(zip(map(text_of, before.items.tolist()), labels[code].tolist(), strict=True))
-    size_of = dict(zip(map(text_of, before.items.tolist()), before.thresholds.max_score.tolist(), strict=True))
+    items, sizes = rated_items(changes.first)
+    labels, code = group_codes(items, groups)
+    names = [text_of(label) for label in items.tolist()]
+    scale_of = dict(zip(names, labels[code].tolist(), strict=True))
+    size_of = dict(zip(names, sizes.tolist(), strict=True))
     for move in changes.moves:
         if move.name == "split":
             item = text_of(move.arguments["item"])
@@ -429,9 +430,8 @@ def rating_scales(changes: Changes, groups: Any = None) -> list[Any]:
                     scale_of[text_of(label)] = scale_of[item]
                     size_of[text_of(label)] = size_of[item]
     scales = []
-    for label, size in zip(
-        changes.responses.items.tolist(), changes.responses.thresholds.max_score.tolist(), strict=True
-    ):
+    items, sizes = rated_items(changes.responses)
+    for label, size in zip(items.tolist(), sizes.tolist(), strict=True):
         name = text_of(label)
         if name not in scale_of:
             scales.append(f"{name} (joined)")
@@ -440,6 +440,15 @@ def rating_scales(changes: Changes, groups: Any = None) -> list[Any]:
         else:
             scales.append(f"{scale_of[name]} in {size + 1} categories")
     return scales
+
+
+def rated_items(responses: Responses) -> tuple[Labels, Ints]:
+    """The items and the highest score of each; of ratings the items themselves, not their combinations with raters."""
+    max_score = responses.thresholds.max_score
+    facets = responses.facets
+    if facets is None:
+        return responses.items, max_score
+    return facets.items, max_score[facets.first]
 
 
 def _anchors_left(anchors: Anchors, changes: Changes) -> Anchors:

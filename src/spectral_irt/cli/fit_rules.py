@@ -50,8 +50,9 @@ def refusals(options: FitOptions) -> Iterator[str]:
 
 
 def _named(flags: Mapping[str, Any]) -> str:
-    """The flags that were given, in a list; "" where none was."""
-    return ", ".join(flag for flag, value in flags.items() if value)
+    """The flags that were given, as "a, b or c"; "" where none was."""
+    given = [flag for flag, value in flags.items() if value]
+    return " or ".join([*filter(None, [", ".join(given[:-1])]), *given[-1:]])
 
 
 def seed_is_used(options: FitOptions) -> str | None:
@@ -114,7 +115,7 @@ def change_goes_with(options: FitOptions) -> str | None:
     method = options.method
     if not (method.wave or method.waves):
         idle = _named({"--arm": method.arm, "--each-item": method.each_item})
-        return f"{idle} goes with --wave or --waves; name the waves." if idle else None
+        return f"{idle} would do nothing without --wave or --waves; name the waves." if idle else None
     if len(method.wave) + bool(method.waves) > 1:
         return "--wave and --waves say the same of a long and of a wide table; give one of them, with one column."
     unfit = _named(
@@ -206,11 +207,10 @@ def draws_and_subsets_are_about_fit(options: FitOptions) -> str | None:
     asked = _named({"--critical": options.results.critical[0], "--subset": options.results.subset})
     if not asked:
         return None
-    verb = "are" if " and " in asked or "," in asked else "is"
     if options.without_fit:
-        return f"{asked} {verb} about the fit of items; leave out --skip fit."
+        return f"{asked} is about the fit of items; leave out --skip fit."
     if options.method.design == "adaptive":
-        return f"{asked} {verb} about tests given the scores; leave out --design adaptive."
+        return f"{asked} is about tests given the scores; leave out --design adaptive."
     return None
 
 
