@@ -32,6 +32,7 @@ from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.files import all_or_nothing, input_paths, naming
 from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS
 from spectral_irt.inference.scores.reliability import mean_and_sd
+from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
 from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
@@ -530,7 +531,8 @@ def write_results(
     Parameters
     ----------
     folder : path
-        A folder, or a workbook ("results.xlsx").
+        A folder, a workbook ("results.xlsx"), or a file of SPSS or Stata with the persons ("persons.sav",
+        "persons.dta").
     parts : Parts, optional
         What to write besides items, people, scores and `fit.json`, by `study.parts(...)`: groups, cuts, ranks.
     parquet : bool
@@ -541,12 +543,14 @@ def write_results(
     """
     folder = Path(folder)
     parts = parts or study.parts(writing=True)
-    if parquet and is_workbook(folder):
-        raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
+    if parquet and is_one_file(folder):
+        raise OptionError(f"`parquet=True` writes files to a folder, and {str(folder)!r} is a file; name a folder.")
+    if is_persons_file(folder) and not parts.persons:
+        raise OptionError(f"{str(folder)!r} has the persons, who were left out; leave out `persons=False`.")
     tables = study.tables(parts, every=every or is_workbook(folder))
     record = study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
-    if study.moves and not is_workbook(folder):
+    if study.moves and not is_one_file(folder):
         targets.insert(-1, folder / MOVES_FILE)
     paths: list[Path] = []
     with all_or_nothing(targets, stale=stale) as drafts:
@@ -562,6 +566,11 @@ def write_results(
     return paths
 
 
+def is_one_file(place: Path) -> bool:
+    """Whether the results are one file and no folder: a workbook, or a file of SPSS or Stata with the persons."""
+    return is_workbook(place) or is_persons_file(place)
+
+
 def write_ledger(study: Analysis, draft: Path) -> None:
     """The moves of an analysis as a file that does them again."""
     draft.write_text(ledger_text(study.moves, study.first_digest, study.held_out), encoding="utf-8", newline="\n")
@@ -570,11 +579,13 @@ def write_ledger(study: Analysis, draft: Path) -> None:
 def write_result(
     draft: Path, target: Path, tables: Mapping[str, AnyColumns], record: Mapping[str, Any]
 ) -> dict[str, int]:
-    """One of the results: the record, a table, or a workbook with all of them, of which tables that are too long for a
-    sheet are given back. A table that there is not leaves no file."""
+    """One of the results: the record, a table, a file of SPSS or Stata with the persons, or a workbook with all tables,
+    of which those that are too long for a sheet are given back. A table that there is not leaves no file."""
     if is_workbook(target):
         return write_workbook(draft, tables, record)
-    if target.name == RECORD:
+    if is_persons_file(target):
+        write_persons_file(draft, target, tables["persons"])
+    elif target.name == RECORD:
         write_json(draft, record)
     elif target.stem not in tables:
         draft.unlink()
@@ -591,6 +602,9 @@ def result_paths(
     name that no run wrote is somebody's data: an error."""
     if is_workbook(place):
         refuse_foreign(place)
+        return [place], []
+    if is_persons_file(place):
+        check_persons_file(place)
         return [place], []
     if place.exists() and not place.is_dir():
         raise OutputError(f"{str(place)!r} is a file, not a directory; choose another place. Nothing was written.")

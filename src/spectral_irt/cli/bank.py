@@ -21,7 +21,9 @@ def score(
     files: Files,
     bank: Path = own("DIR", "The bank, as fit --bank made it; or the folder of a short list.", required=True),
     output: Path | None = output_at(
-        "FILE|DIR", "Write the table as .csv, .parquet or .xlsx; or a folder with persons.csv and a record, score.json."
+        "FILE|DIR",
+        "Write the table as .csv, .parquet, .xlsx, .sav or .dta; or a folder with persons.csv and a record "
+        "(score.json).",
     ),
     population: str | None = own(
         "MEAN,SD", "Population assumed for --ability eap and pv, in logits (default: that of the calibration)."

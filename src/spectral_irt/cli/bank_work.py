@@ -31,6 +31,7 @@ from spectral_irt.cli.options import changed as changed_options
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, naming, refuse_inputs
+from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
 from spectral_irt.tables import write_json
 from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
 from spectral_irt.text import QUESTIONNAIRE, TEST, listed, number, printable
@@ -94,7 +95,10 @@ def score_people(
     prior = None if population is None else mean_and_sd(population, "--population", "0.5,1.2")
     plausible_values = {"draws": draws or 5, "seed": abilities.seed or 0}
     stale: list[Path] = []
-    if output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
+    if output is not None and is_persons_file(output):
+        check_persons_file(output)
+        targets = [output]
+    elif output is None or (output.suffix.lower() in TABLES and not output.is_dir()):
         targets = _place_of_table(output)
     else:
         targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
@@ -126,6 +130,8 @@ def score_people(
             with naming(target):
                 if target.suffix.lower() == ".json":
                     write_json(draft, record())
+                elif is_persons_file(target):
+                    write_persons_file(draft, target, scores.persons)
                 else:
                     write_table(draft, target, "persons", scores.persons)
     mode.end(partial(_show_scores, loaded, bank, responses, scores, targets), record, scores.findings)

@@ -47,12 +47,12 @@ def compare_fits(
     import numpy as np
 
     from spectral_irt.analysis.comparison import compared
+    from spectral_irt.analysis.folder import is_one_file
     from spectral_irt.files import all_or_nothing
     from spectral_irt.plots.base import write_figure
     from spectral_irt.tables import write_csv
-    from spectral_irt.xlsx import is_workbook
 
-    if output is not None and (is_called_a_file(output) or is_workbook(output)):
+    if output is not None and (is_called_a_file(output) or is_one_file(output)):
         raise OptionError(f"-o names a folder for items.csv and persons.csv, and is {str(output)!r}.")
     cuts = () if cut is None else _cuts(cut)
     comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)

@@ -20,6 +20,7 @@ from spectral_irt.analysis.folder import (
     TABLES,
     check_draws,
     file_digests,
+    is_one_file,
     result_paths,
     write_ledger,
     write_result,
@@ -38,6 +39,7 @@ from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
 from spectral_irt.estimators.by_name import make_estimator
 from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.persons_file import is_persons_file
 from spectral_irt.reading.side_tables import read_people
 from spectral_irt.reading.waves import WAVE, by_waves
 from spectral_irt.text import listed, one_or_many
@@ -522,7 +524,7 @@ class FitJob:
         stale: list[Path] = []
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
-            if results.moved and not is_workbook(results.output):
+            if results.moved and not is_one_file(results.output):
                 tables.insert(-1, results.output / MOVES_FILE)
                 stale = [path for path in stale if path.name != MOVES_FILE]
         places = [*filter(None, (results.report, results.pupil_pages)), *tables]
@@ -591,6 +593,8 @@ class FitJob:
                 self.left_out = write_result(draft, target, self.tables, record)
                 if is_workbook(target):
                     self.written = [name for name in self.tables if name not in self.left_out]
+                elif is_persons_file(target):
+                    self.written = ["persons"]
                 elif draft.exists():
                     self.written.append(target.name)
 
@@ -601,7 +605,7 @@ class FitJob:
         outputs = list(self.written)
         if results.output is not None:
             outputs = [*dict.fromkeys([*outputs, RECORD])]
-            if is_workbook(results.output):
+            if is_one_file(results.output):
                 outputs = [results.output.name]
         about_input = {
             "files": list(self.files),

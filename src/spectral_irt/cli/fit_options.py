@@ -320,9 +320,9 @@ class Results(Abilities, MoveOptions, TreeWanted):
     """What to compute and write beside the difficulties."""
 
     output: Path | None = results(
-        "DIR|FILE.xlsx",
+        "DIR|FILE.xlsx|.sav|.dta",
         "Write items.csv, persons.csv, scores.csv, a record (fit.json), and the tables of --group, --cut and --rank. A "
-        "workbook gets every table as a sheet.",
+        "workbook gets every table as a sheet; a file of SPSS or Stata the persons.",
         "--output",
         "-o",
     )

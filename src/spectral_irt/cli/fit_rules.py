@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from spectral_irt.cli.fit_options import IDLE_SEED, TREE_OPTIONS, Method, Results
 from spectral_irt.cli.options import Answers, changed, is_called_a_file
+from spectral_irt.persons_file import is_persons_file
 from spectral_irt.xlsx import is_workbook
 
 
@@ -227,7 +228,22 @@ def title_has_a_page(options: FitOptions) -> str | None:
 def output_is_a_folder(options: FitOptions) -> str | None:
     output = options.results.output
     if output is not None and is_called_a_file(output):
-        return f"-o names a folder, or a workbook that ends in .xlsx, and is {str(output)!r}."
+        return (
+            "-o names a folder, a workbook that ends in .xlsx, or a file of SPSS or Stata with the persons (.sav, "
+            f".dta), and is {str(output)!r}."
+        )
+    return None
+
+
+def persons_file_has_persons(options: FitOptions) -> str | None:
+    results = options.results
+    if results.output is None or not is_persons_file(results.output):
+        return None
+    if options.without_persons:
+        return f"-o {results.output} has the persons; leave out --skip persons."
+    idle = _named({"--all": results.every_table, "--rank": results.rank[0], "--parquet": results.parquet})
+    if idle:
+        return f"-o {results.output} has the persons only; for {idle} name a folder with -o DIR."
     return None
 
 
@@ -295,6 +311,7 @@ RULES: tuple[Rule, ...] = (
     draws_and_subsets_are_about_fit,
     title_has_a_page,
     output_is_a_folder,
+    persons_file_has_persons,
     ranking_is_written,
     ranking_by_bounds_has_errors,
     scale_is_written,
