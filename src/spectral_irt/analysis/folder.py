@@ -545,8 +545,10 @@ def write_results(
     parts = parts or study.parts(writing=True)
     if parquet and is_one_file(folder):
         raise OptionError(f"`parquet=True` writes files to a folder, and {str(folder)!r} is a file; name a folder.")
-    if is_persons_file(folder) and not parts.persons:
-        raise OptionError(f"{str(folder)!r} has the persons, who were left out; leave out `persons=False`.")
+    if is_persons_file(folder):
+        check_persons_file(folder)
+        if not parts.persons:
+            raise OptionError(f"{str(folder)!r} has the persons, who were left out; leave out `persons=False`.")
     tables = study.tables(parts, every=every or is_workbook(folder))
     record = study.record(parts)
     targets, stale = result_paths(folder, list(tables), parquet=parquet)

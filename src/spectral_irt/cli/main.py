@@ -71,6 +71,7 @@ report: spectral-irt fit FILE --report report.html writes it
 --2pl --3pl --discrimination --guessing: slopes and guessing are not estimated; item fit shows where they are needed
 --wle --ml --mle --eap --pv --theta: --ability wle, ml, eap or pv says how abilities are estimated
 --csv --xlsx --excel: -o DIR writes CSV files, and -o FILE.xlsx a workbook
+--spss --stata --sav --dta: -o persons.sav or persons.dta writes the persons
 plot plots figures wright: spectral-irt fit FILE --plots DIR draws the figures
 dif items persons abilities: spectral-irt fit FILE -o DIR writes it
 calibrate estimate rasch pcm rsm: spectral-irt fit FILE does it
