@@ -91,7 +91,9 @@ def test_fits_are_compared_without_responses(lsat, study):
         comparison.items["difference"], other.difficulty_ - study.calibration.difficulty, atol=1e-12
     )
     assert str(comparison).splitlines()[1].split() == ["items", "5", "5"]
-    assert si.compare(study, study).lines == study.compare(study).lines
+    with_itself = study.compare(study)
+    assert si.compare(study, study).lines == with_itself.lines
+    assert "Items: no difficulty changed by 0.01 logits or more." in with_itself.sentences
     with pytest.raises(ValueError, match="Responses is none: fit it first"):
         si.compare(study.calibration, lsat)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 QUICK = 1_000_000  # responses whose exact likelihood is computed
+SMALLEST_SHOWN = 0.005  # logits; what is less is 0.00 in the sentence
 
 
 class Fitted(NamedTuple):
@@ -249,7 +250,10 @@ def _only_in_one(first: Fitted, second: Fitted) -> list[str]:
 
 def _moved_items(items: Columns) -> list[str]:
     largest = int(np.argmax(np.abs(items["difference"])))
-    name, size = listed(items["item"][[largest]]), items["difference"][largest]
+    name = listed(items["item"][[largest]])
+    size = items["difference"][largest]
+    if abs(size) < SMALLEST_SHOWN:
+        return ["Items: no difficulty changed by 0.01 logits or more."]
     error = "" if np.isnan(items["se"][largest]) else f" (se {items['se'][largest]:.2f})"
     return [f"Items: the difficulty that changed most is that of {name}, by {size:z.2f} logits{error}."]
 

@@ -454,13 +454,17 @@ def _example(scores: Equating) -> str:
 def _of_a_form(name: str) -> str:
     """A form in words: "A: 2026B" is form 2026B of A.
 
-    >>> _of_a_form("A: 2026B"), _of_a_form("B")
-    ("A's form 2026B", 'B')
+    >>> _of_a_form("A: 2026B"), _of_a_form("A: form 2"), _of_a_form("B")
+    ("A's form 2026B", "A's form 2", 'B')
     """
     bank, colon, form = name.partition(": ")
     if not colon:
         return bank
-    return f"{bank}, all items" if form == ALL_ITEMS else f"{bank}'s form {form}"
+    if form == ALL_ITEMS:
+        return f"{bank}, all items"
+    # Forms without a name of their own are called "form 1", "form 2".
+    named = form if form.startswith("form ") else f"form {form}"
+    return f"{bank}'s {named}"
 
 
 def _show_link(link: Link, banks: tuple[tuple[Path, Bank], ...], equated: list[Equating]) -> None:
