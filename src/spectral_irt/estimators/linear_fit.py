@@ -67,12 +67,14 @@ def design_fit(
     exact_up_to: int = EXACT_ANSWERS,
     clusters: Ints | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
+    likelihood: Likelihood | None = None,
     tell: Tell = lambda text: None,
 ) -> DesignResult:
     """The parameters of a design by Newton steps on the conditional likelihood, with standard errors.
 
     `unbiased`: their bias of first order is taken off (`bias_factors`). `clusters` has the cluster of each person, from
-    0 without gaps: errors then allow for people of a cluster who respond alike.
+    0 without gaps: errors then allow for people of a cluster who respond alike. `likelihood` is that of these
+    responses, where a faster one than the general is known.
     """
     a = design.matrix
     part, _ = linked_items(responses, mixed=True)
@@ -80,10 +82,9 @@ def design_fit(
     normalize = design.normalization(open_directions, subset)
     categories = _categories_beside(responses, design)
     start = np.where(design.fixed, design.value, parameters(a, categories.log_odds[design.place]))
-    likelihood: Likelihood
-    if responses.n_responses <= exact_up_to:
+    if likelihood is None and responses.n_responses <= exact_up_to:
         likelihood = ExactLikelihood(responses, weights=weights)
-    else:
+    elif likelihood is None:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
     information = likelihood.at(a @ start).of_parameters(a).diagonal()
     ridge, tied = _ridge(responses, design, regularization, categories.both_used, information, subset)

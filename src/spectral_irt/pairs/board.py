@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.calibration import Calibration, Provenance, t_quantile
+from spectral_irt.conditional.two_responses import TwoResponses
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import Facets
@@ -261,8 +262,8 @@ class Pairs:
             design,
             regularization=ONE_WAY_PRECISION if self.needs_prior else 0,
             se=self._se,
-            exact_up_to=2 * votes.n,
             clusters=clusters,
+            likelihood=TwoResponses(responses),
             tell=self.tell,
         )
         for term in design.terms:
