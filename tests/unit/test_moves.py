@@ -530,6 +530,17 @@ def test_the_error_of_a_difference_is_that_of_nested_estimates():
     assert np.mean(errors) < 0.2 * np.mean(own)
 
 
+def test_infit_before_and_after_is_that_of_the_tables_of_items(before_and_after):
+    """The one that every table of items calls infit, and that `compare-fits` finds in the files of both fits."""
+    first, second = before_and_after
+    items = first.compare(second).item_table()
+    of_first, of_second = (
+        dict(zip(s.item_fit()["item"], s.item_fit()["infit"], strict=True)) for s in before_and_after
+    )
+    np.testing.assert_array_equal(items["infit_before"], [of_first[item] for item in items["item"]])
+    np.testing.assert_array_equal(items["infit_after"], [of_second[item] for item in items["item"]])
+
+
 def test_the_likelihoods_of_two_models_of_the_same_responses(study):
     rating_scale = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
     comparison = rating_scale.compare(study)

@@ -109,7 +109,7 @@ def fitted(study: Analysis, name: str) -> Fitted:
     parts = study.parts()
     infit = np.full(study.calibration.n_items, np.nan)
     if parts.fit:
-        infit = columns_of(study.item_fit)["infit_conditional"]
+        infit = columns_of(study.item_fit)["infit"]
     return Fitted(name, study.calibration, infit, columns_of(study.persons), study.record(parts))
 
 
