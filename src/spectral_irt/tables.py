@@ -165,6 +165,12 @@ def frame_of(columns: AnyColumns) -> pl.DataFrame:
     return pl.DataFrame([pl.Series(name, _of_one_kind(values), nan_to_null=True) for name, values in columns.items()])
 
 
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """The rows of a table, each by the names of its columns."""
+    values = [column.tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
 def write_csv(path: Path, columns: AnyColumns) -> None:
     """A table as CSV: UTF-8, every digit, nothing in a cell without a number, and no text that a spreadsheet runs.
     Long tables are written in pieces, so that no second copy of them is ever in memory."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spectral_irt import __version__
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.ledger import MOVES_FILE, ledger_text
-from spectral_irt.analysis.people import rows_of, with_measures
+from spectral_irt.analysis.people import with_measures
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_shell
@@ -33,7 +33,7 @@ from spectral_irt.files import all_or_nothing, input_paths, naming
 from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
-from spectral_irt.tables import AnyColumns, Columns, write_csv, write_json, write_parquet
+from spectral_irt.tables import AnyColumns, Columns, rows_of, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
 from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 

@@ -45,7 +45,7 @@ from spectral_irt.persons.residuals import (
 )
 from spectral_irt.persons.scalogram import MOST_CELLS, Scalogram, scalogram
 from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns, score_columns
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, rows_of
 from spectral_irt.text import QUESTIONNAIRE, TEST, Words
 
 if TYPE_CHECKING:
@@ -816,12 +816,6 @@ def _on_form(classes: Columns, name: str, scores: Floats | None) -> Columns:
     if scores is not None:
         lowest = np.append(scores, np.nan)
     return {**classes, "form": np.full(rows, name, dtype=object), "score": lowest}
-
-
-def rows_of(columns: Columns) -> list[dict[str, Any]]:
-    """The rows of a table, each by the names of its columns."""
-    values = [column.tolist() for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:

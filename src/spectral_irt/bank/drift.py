@@ -42,7 +42,7 @@ from spectral_irt.inference.results import adjusted, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.numerics import safe_divide
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, make_table, rows_of
 from spectral_irt.text import count, listed
 
 DRIFTED = "drifted_items"  # code of the finding
@@ -98,8 +98,8 @@ class Drift:
         """The items that have drifted, farthest first, as data."""
         order = np.flatnonzero(self.drifted)
         order = order[np.argsort(-np.abs(self.displacement[order]), kind="stable")]
-        columns = {name: values[order].tolist() for name, values in self.columns().items() if name != "drifted"}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        columns = {name: values[order] for name, values in self.columns().items() if name != "drifted"}
+        return rows_of(columns)
 
     @property
     def findings(self) -> list[Finding]:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 from rich.text import Text
@@ -13,22 +13,20 @@ from rich.text import Text
 from spectral_irt.cli.models import SHORTLIST, Judges, Logs
 from spectral_irt.cli.options import Call, Reading
 from spectral_irt.cli.terminal import Mode, Progress, say_written
+from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs, log_files
 from spectral_irt.files import all_or_nothing, local_path, naming
-from spectral_irt.leaderboard import Leaderboard, judged_page
-from spectral_irt.leaderboard.findings import headline_text
-from spectral_irt.leaderboard.judged_page import write_judged
+from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.judges import JudgedLeaderboard
-from spectral_irt.leaderboard.output import write_board
 from spectral_irt.leaderboard.race import Race
+from spectral_irt.leaderboard.ranked import RankedBoard
 from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.leaderboard.scores import judge_column, names_and_families
 from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.leaderboard.source import prompt_labels, read_source
 from spectral_irt.pairs import Pairs
-from spectral_irt.pairs import page as pairs_page
-from spectral_irt.pairs.page import write_pairs
+from spectral_irt.pairs.page import ask_next, effect_words
 from spectral_irt.reading.formats import fetch_addresses
 from spectral_irt.tables import write_csv, write_json
 from spectral_irt.terminal import console, plain_table, say, show_findings
@@ -61,14 +59,62 @@ def rank_models(
         raise OptionError(f"`{next(iter(asked))}` is about judges, and no column is called so; name it with `judge=`.")
     with Progress() as progress:
         board = Leaderboard.read(files, by=logs.subject, progress=progress.reading, **logs.how(), **reading)
-        board.tell = progress.say
-        written = write_board(board, output, report, inputs=_inputs(files, logs))
-        findings = list(board.findings)  # before the progress line goes
-    mode.end(
-        lambda: _show_board(board, written),
-        lambda: {**board.record(), "outputs": [path.name for path in written]},
-        findings,
-    )
+        written = _written(board, progress, output, report, _inputs(files, logs))
+    _end(mode, board, written, lambda: _show_board(board))
+
+
+class Written(NamedTuple):
+    """The files of a board, and what is odd about it."""
+
+    files: list[Path]
+    findings: list[Finding]
+
+
+def _written(
+    board: RankedBoard, progress: Progress, output: Path | None, report: Path | None, inputs: Sequence[str | Path]
+) -> Written:
+    """All of a board, computed before the line of progress goes."""
+    board.tell = progress.say
+    return Written(board.page.write(output, report, inputs=inputs), list(board.findings))
+
+
+def _end(mode: Mode, board: RankedBoard, written: Written, show: Callable[[], None]) -> None:
+    """The board on the terminal: who is first, what `show` has, findings, files; or as JSON."""
+
+    def show_all() -> None:
+        out = console()
+        say(out, Text(board.page.headline()))
+        say(out)
+        show()
+        if written.findings:
+            say(out)
+            show_findings(out, written.findings)
+        say_written(written.files)
+
+    def record() -> dict[str, Any]:
+        return {**board.record(), "outputs": [path.name for path in written.files]}
+
+    mode.end(show_all, record, written.findings)
+
+
+def _show_ranked(board: RankedBoard, further: dict[str, list[Any]]) -> None:
+    """The table of the best, `further` columns beside their ranks and abilities."""
+    table = board.main_columns()
+    digits = 0 if board.scale.name == ELO else 2
+    ranks = zip(table["rank_low"].tolist(), table["rank_high"].tolist(), strict=True)
+    cells = {
+        "rank": [rank or "-" for rank in table["rank"].tolist()],
+        "ability": [f"{x:z.{digits}f}" for x in table["ability"].tolist()],
+        "se": ["-" if x == float("inf") else f"{x:.{digits}f}" for x in table["se"].tolist()],
+        "ranks": [span(low, high) for low, high in ranks],
+        "tier": table["tier"].tolist(),
+    }
+    _show_models(table, cells | further, board.noun)
+
+
+def _say_how_to_read(noun: str) -> None:
+    sentence = f"Rank intervals hold for all {noun}s at once (95%). No {noun} of a tier is significantly worse than"
+    say(console(), Text(f"{sentence} its best."))
 
 
 def rank_judged(
@@ -103,34 +149,18 @@ def rank_judged(
             **asked,
             **how,
         )
-        board.tell = progress.say
-        findings = list(board.findings)  # before the progress line goes
-        written = write_judged(board, output, report, inputs=inputs)
-    mode.end(
-        lambda: _show_judged(board, written),
-        lambda: {**judged_page.record(board), "outputs": [path.name for path in written]},
-        findings,
-    )
+        written = _written(board, progress, output, report, inputs)
+    _end(mode, board, written, lambda: _show_judged(board))
 
 
-def _show_judged(board: JudgedLeaderboard, written: list[Path]) -> None:
-    out = console()
+def _show_judged(board: JudgedLeaderboard) -> None:
     models = board.model_columns()
-    digits = 0 if board.scale.name == ELO else 2
-    say(out, Text(judged_page.headline(board)))
-    say(out)
-    ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
-    cells = {
-        "rank": [rank or "-" for rank in models["rank"].tolist()],
-        "ability": [f"{x:z.{digits}f}" for x in models["ability"].tolist()],
-        "se": ["-" if x == float("inf") else f"{x:.{digits}f}" for x in models["se"].tolist()],
-        "ranks": [span(low, high) for low, high in ranks],
-        "tier": models["tier"].tolist(),
+    further = {
         "fair score": [f"{x:.2f}" for x in models["fair_score"].tolist()],
         "mean": [f"{x:.2f}" for x in models["score"].tolist()],
     }
-    _show_models(models, cells)
-    say(out)
+    _show_ranked(board, further)
+    say(console())
     judges = board.judge_columns
     cells = {
         "severity": [f"{x:z.2f}" for x in judges["severity"].tolist()],
@@ -142,9 +172,6 @@ def _show_judged(board: JudgedLeaderboard, written: list[Path]) -> None:
         "scores": [f"{x:,}" for x in judges["n"].tolist()],
     }
     _show_models(judges, cells, "judge")
-    say(out)
-    show_findings(out, list(board.findings))
-    say_written(written)
 
 
 def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
@@ -153,29 +180,11 @@ def _inputs(files: Sequence[str], logs: Logs) -> list[str | Path]:
     return [*(file.path for file in log_files(local)), *filter(None, [logs.prompts])]
 
 
-def _show_board(board: Leaderboard, written: list[Path]) -> None:
-    out = console()
-    models = board.model_columns()
-    digits = 0 if board.scale.name == ELO else 2
-    say(out, Text(headline_text(board)))
-    say(out)
-    ranks = zip(models["rank_low"].tolist(), models["rank_high"].tolist(), strict=True)
-    cells = {
-        "rank": models["rank"].tolist(),
-        "ability": [f"{x:z.{digits}f}" for x in models["ability"].tolist()],
-        "se": [f"{x:.{digits}f}" for x in models["se"].tolist()],
-        "ranks": [span(low, high) for low, high in ranks],
-        "tier": models["tier"].tolist(),
-        "accuracy": [f"{100 * x:.1f}%" for x in models["accuracy"].tolist()],
-    }
-    _show_models(models, cells)
-    say(out)
-    tiers = "No model of a tier is significantly worse than its best."
-    say(out, Text(f"Rank intervals hold for all models at once (95%). {tiers}"))
-    if board.findings:
-        say(out)
-        show_findings(out, list(board.findings))
-    say_written(written)
+def _show_board(board: Leaderboard) -> None:
+    accuracy = [f"{100 * x:.1f}%" for x in board.model_columns()["accuracy"].tolist()]
+    _show_ranked(board, {"accuracy": accuracy})
+    say(console())
+    _say_how_to_read(board.noun)
 
 
 def race_models(
@@ -237,48 +246,26 @@ def rank_contestants(files: Sequence[str], mode: Mode, output: Path | None, repo
     """The board of these votes; `how` are options of `Pairs.read`."""
     with Progress() as progress:
         board = Pairs.read(files, progress=progress.reading, **how)
-        board.tell = progress.say
-        written = write_pairs(board, output, report, inputs=[file for file in files if local_path(file) is not None])
-        findings = list(board.findings)  # before the progress line goes
-    mode.end(
-        lambda: _show_contestants(board, written),
-        lambda: {**pairs_page.record(board), "outputs": [path.name for path in written]},
-        findings,
-    )
+        inputs = [file for file in files if local_path(file) is not None]
+        written = _written(board, progress, output, report, inputs)
+    _end(mode, board, written, lambda: _show_contestants(board))
 
 
-def _show_contestants(board: Pairs, written: list[Path]) -> None:
+def _show_contestants(board: Pairs) -> None:
     out = console()
     table = board.contestant_columns()
-    digits = 0 if board.scale.name == ELO else 2
-    say(out, Text(pairs_page.headline(board)))
-    say(out)
-    ranks = zip(table["rank_low"].tolist(), table["rank_high"].tolist(), strict=True)
-    cells = {
-        "rank": [rank or "-" for rank in table["rank"].tolist()],
-        "ability": [f"{x:z.{digits}f}" for x in table["ability"].tolist()],
-        "se": ["-" if x == float("inf") else f"{x:.{digits}f}" for x in table["se"].tolist()],
-        "ranks": [span(low, high) for low, high in ranks],
-        "tier": table["tier"].tolist(),
-        "votes": [f"{x:,}" for x in table["n"].tolist()],
-        "wins": [f"{x:,}" for x in table["wins"].tolist()],
-    }
+    further = {"votes": [f"{x:,}" for x in table["n"].tolist()], "wins": [f"{x:,}" for x in table["wins"].tolist()]}
     if board.votes.has_ties:
-        cells["ties"] = [f"{x:,}" for x in table["ties"].tolist()]
-    _show_models(table, cells, "contestant")
+        further["ties"] = [f"{x:,}" for x in table["ties"].tolist()]
+    _show_ranked(board, further)
     say(out)
-    for line in pairs_page.effect_words(board):
+    for line in effect_words(board):
         say(out, Text(line))
-    tiers = "No contestant of a tier is significantly worse than its best."
-    say(out, Text(f"Rank intervals hold for all contestants at once (95%). {tiers}"))
-    ask = pairs_page.ask_next(board)[:ASKED]
+    _say_how_to_read(board.noun)
+    ask = ask_next(board)[:ASKED]
     if ask:
         named = "; ".join(f"{printable(a)} and {printable(b)}" for a, b in ask)
         say(out, Text(f"Ask next about {named}."))
-    if board.findings:
-        say(out)
-        show_findings(out, list(board.findings))
-    say_written(written)
 
 
 def _show_models(columns: Columns, cells: dict[str, list[Any]], noun: str = "model") -> None:

@@ -19,8 +19,6 @@ from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.groups.cluster_errors import with_cluster_errors
 from spectral_irt.inference.items.slopes import Slopes, slopes
-from spectral_irt.inference.ranks.intervals import LEAST_SE, order_p, sure_ranks
-from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard import contrasts
 from spectral_irt.leaderboard.cohorts import (
     Cohorts,
@@ -31,18 +29,17 @@ from spectral_irt.leaderboard.cohorts import (
     cohorts_of,
 )
 from spectral_irt.leaderboard.findings import of_models, of_the_fit
-from spectral_irt.leaderboard.prompts import model_families, places, prompt_columns, prompt_findings, subject_columns
-from spectral_irt.leaderboard.scale import LOGIT, BoardScale
+from spectral_irt.leaderboard.prompts import model_families, prompt_columns, prompt_findings, subject_columns
+from spectral_irt.leaderboard.ranked import RankedBoard, Tell
+from spectral_irt.leaderboard.scale import LOGIT
 from spectral_irt.leaderboard.source import BENCHMARK, Source, labels_of, read_source
-from spectral_irt.numerics import generator, safe_divide
+from spectral_irt.numerics import safe_divide
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table
 from spectral_irt.text import listed
 
 if TYPE_CHECKING:
-    from spectral_irt.leaderboard.page import RankPlot
-
-Tell = Callable[[str], None]
+    from spectral_irt.leaderboard.page import LeaderboardPage
 
 
 class AlikeModels(NamedTuple):
@@ -59,7 +56,7 @@ class ModelFit(NamedTuple):
     covariance: Floats | None
 
 
-class Leaderboard:
+class Leaderboard(RankedBoard):
     """Models with abilities, intervals, ranks and tiers, from who answered which prompt right.
 
     The table is turned round: models are the items of a Rasch model and prompts its people, so that models are compared
@@ -116,11 +113,9 @@ class Leaderboard:
         seed: int = 0,
         progress: Tell | None = None,
     ) -> None:
-        self.scale = BoardScale.of(scale, anchor)
+        super().__init__(scale, anchor, seed, progress)
         self.source = answers if isinstance(answers, Source) else Source.of(as_responses(answers))
         self.answers: Responses = self.source.answers
-        self.seed = seed
-        self.tell: Tell = progress or (lambda text: None)
         if self.answers.n_persons < 2:
             raise DesignError(
                 f"{self.answers.source}: a leaderboard compares models, and there is "
@@ -259,6 +254,14 @@ class Leaderboard:
         return self._model_fit.calibration
 
     @property
+    def labels(self) -> NDArray[Any]:
+        return self.answers.persons
+
+    @property
+    def frame_kind(self) -> str | None:
+        return self.answers.frame_kind
+
+    @property
     def ability(self) -> Floats:
         """Of each model, in the order of the answers; their mean is zero."""
         return -self.calibration.difficulty
@@ -267,39 +270,23 @@ class Leaderboard:
     def se(self) -> Floats:
         return self.calibration.se
 
-    @cached_property
-    def _known(self) -> NDArray[np.bool_]:
-        return np.isfinite(self.ability) & np.isfinite(self.se)
+    @property
+    def covariance(self) -> Floats | None:
+        return self._model_fit.covariance
 
-    @cached_property
-    def order(self) -> Ints:
-        """Models from the best to the last; those without an estimate last."""
-        return np.argsort(-np.where(np.isfinite(self.ability), self.ability, -np.inf), kind="stable")
+    @property
+    def df(self) -> float:
+        return self.calibration.provenance.se_df
+
+    @property
+    def subset(self) -> Ints:
+        """All are placed by their estimate, those that nothing links too; their errors are infinite."""
+        return np.zeros(len(self.labels), dtype=np.int64)
 
     @cached_property
     def contrasts_found(self) -> contrasts.Contrasts:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
-        self.tell("pairs of models")
-        m = len(self.ability)
-        has_estimate = self._known
-        se = np.full((m, m), np.nan)
-        z = np.zeros((m, m))
-        p = np.ones((m, m))
-        if has_estimate.any():
-            both_known = np.ix_(has_estimate, has_estimate)
-            se[both_known], z[both_known], p[both_known] = order_p(
-                self.ability[has_estimate],
-                np.maximum(self.se[has_estimate], LEAST_SE),
-                covariance=covariance_among(self._model_fit.covariance, has_estimate),
-                df=self.calibration.provenance.se_df,
-                rng=generator(1, self.seed),
-            )
-        return contrasts.compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
-
-    @cached_property
-    def tier(self) -> Ints:
-        """Of each model: no model of a tier is significantly worse than its first."""
-        return contrasts.tiers(self.order, self.contrasts_found.sure)
+        return contrasts.compare_pairs(self.tests, self.has_estimate, self.by_prompt)
 
     @cached_property
     def easiness(self) -> Floats:
@@ -316,25 +303,16 @@ class Leaderboard:
         """Models from the best down; see docs/reference/files.md."""
         n = self.answers.counts
         right = self.answers.scores
-        shown = self.scale.shown(self.answers.persons, self.ability, self.se, self._model_fit.covariance)
-        half_width = self.calibration.ci_width * shown.se
-        rank_low, rank_high = sure_ranks(self.contrasts_found.sure)
-        columns: Columns = {
-            "rank": places(self.ability),
-            "model": self.answers.persons,
-            "ability": shown.ability,
-            "se": shown.se,
-            "ci_low": shown.ability - half_width,
-            "ci_high": shown.ability + half_width,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "tier": self.tier,
+        columns = self.ranked_columns() | {
             "n": n,
             "right": right,
             "accuracy": safe_divide(right, n, otherwise=np.nan),
             "status": self.calibration.status,
         }
-        return {name: values[self.order] for name, values in columns.items()}
+        return self._from_the_best(columns)
+
+    def main_columns(self) -> Columns:
+        return self.model_columns()
 
     def contrast_columns(self) -> Columns:
         """Pairs of models, the better first; see docs/reference/files.md."""
@@ -389,34 +367,33 @@ class Leaderboard:
 
     def models(self) -> Table:
         """The models as a dataframe."""
-        return make_table(self.model_columns(), self.answers.frame_kind)
+        return self._as_table(self.model_columns())
 
     def contrasts(self) -> Table:
         """The pairs as a dataframe."""
-        return make_table(self.contrast_columns(), self.answers.frame_kind)
+        return self._as_table(self.contrast_columns())
 
     def prompts(self) -> Table:
         """The prompts as a dataframe."""
-        return make_table(self.prompt_columns, self.answers.frame_kind)
+        return self._as_table(self.prompt_columns)
 
     def changes(self) -> Table:
         """Models on old and new prompts as a dataframe."""
         columns = self.cohort_columns
         if columns is None:
             raise OptionError("old and new prompts are compared where `cohort=` says which are which.")
-        return make_table(columns, self.answers.frame_kind)
+        return self._as_table(columns)
 
     def subjects(self) -> Table | None:
         """Subjects and models as a dataframe, or None."""
         columns = self.subject_columns
-        return None if columns is None else make_table(columns, self.answers.frame_kind)
+        return None if columns is None else self._as_table(columns)
 
     @property
-    def plot(self) -> RankPlot:
-        """The models with the intervals of their ranks: `board.plot.save("ranks.svg")`."""
-        from spectral_irt.leaderboard.page import RankPlot
+    def page(self) -> LeaderboardPage:
+        from spectral_irt.leaderboard.page import LeaderboardPage
 
-        return RankPlot.of(self)
+        return LeaderboardPage(self)
 
     def markdown(self, most: int | None = None) -> str:
         """The leaderboard as a Markdown table with what is to be said about it.
@@ -429,12 +406,6 @@ class Leaderboard:
         from spectral_irt.leaderboard.findings import markdown
 
         return markdown(self, most)
-
-    def record(self) -> dict[str, Any]:
-        """All of it as data: the content of `leaderboard.json`."""
-        from spectral_irt.leaderboard.output import record
-
-        return record(self)
 
     def every_eval_ever(self, organization: str, *, relationship: str = "third_party") -> list[dict[str, Any]]:
         """A record of Every Eval Ever for each model: ability with its error and interval, and accuracy.
@@ -449,24 +420,6 @@ class Leaderboard:
         from spectral_irt.leaderboard.every_eval_ever import records_of
 
         return records_of(self, organization, relationship)
-
-    def write(self, folder: str | Path) -> list[Path]:
-        """Write tables, Markdown, JSON and the plot to a folder, or the page to "board.html"; their paths."""
-        from spectral_irt.leaderboard.output import write_board
-
-        return write_board(self, Path(folder))
-
-    def report(self, path: str | Path) -> Path:
-        """Write one HTML page that needs no network.
-
-        Parameters
-        ----------
-        path : path
-            The HTML file.
-        """
-        from spectral_irt.leaderboard.output import write_board
-
-        return write_board(self, None, Path(path))[0]
 
 
 def _fit(by_prompt: Responses, se: str) -> SpectralRasch:

@@ -17,6 +17,8 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.paper import pair_counts
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
+from spectral_irt.inference.ranks.intervals import OrderTests
 from spectral_irt.inference.results import adjusted, mcnemar
 from spectral_irt.tables import Columns
 
@@ -66,14 +68,17 @@ class Disagreements(NamedTuple):
     opposite: int
 
 
-def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
+def compare_pairs(tests: OrderTests, has_estimate: Mask, by_prompt: Responses) -> Contrasts:
     """Contrasts from the differences in ability and the answers (prompts as people, models as items)."""
+    se = np.where(np.isinf(tests.se), 0.0, tests.se)  # of a model and itself, or a copy
+    se[~has_estimate] = np.nan
+    se[:, ~has_estimate] = np.nan
     wins = differing(by_prompt)
     first, second = np.triu_indices(len(wins), 1)
     by_mcnemar = np.ones_like(wins)
     by_mcnemar[first, second] = adjusted(mcnemar(wins[first, second], wins[second, first]), "holm")
     by_mcnemar[second, first] = by_mcnemar[first, second]
-    return Contrasts(se, z, p, wins, by_mcnemar)
+    return Contrasts(se, tests.z, tests.p, wins, by_mcnemar)
 
 
 def differing(by_prompt: Responses) -> Floats:

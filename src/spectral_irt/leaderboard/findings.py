@@ -169,7 +169,7 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
         most = MARKDOWN_ROWS
     rows = min(m, most)
     digits = 0 if board.scale.name == ELO else 2
-    lines = ["# Leaderboard", "", escaped(headline_text(board)), ""]
+    lines = ["# Leaderboard", "", escaped(board.page.headline()), ""]
     lines.append("| rank | model | ability | 95% interval | ranks (all at once) | tier | accuracy | prompts |")
     lines.append("|---:|:---|---:|:---:|:---:|---:|---:|---:|")
     for k in range(rows):
@@ -193,24 +193,6 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
         lines += [f"- **{finding.severity}**: {escaped(with_remedy(finding))}" for finding in board.findings]
         lines.append("")
     return "\n".join(lines)
-
-
-def headline_text(board: Leaderboard) -> str:
-    """Who is first, and by how much."""
-    models = board.model_columns()
-    answers = board.answers
-    best = models["model"][0]
-    n_first = int(np.sum(models["tier"] == 1))
-    lead = f"{n_first:,} models share the first tier: none of them is significantly worse than {best}"
-    if n_first == 1:
-        lead = f"{best} is first, significantly ahead of all others"
-    n_tiers = int(models["tier"].max())
-    tiers = "One tier" if n_tiers == 1 else f"{n_tiers:,} tiers"
-    counts = f"{answers.n_persons:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers"
-    headline = f"{counts}. {lead}. {tiers}."
-    if board.source.metrics:
-        headline += f" Scored by {', '.join(board.source.metrics)}."
-    return headline
 
 
 def how_to_read(board: Leaderboard) -> list[str]:

@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import t_quantile
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items
 from spectral_irt.errors import DesignError, OptionError
@@ -28,20 +26,19 @@ from spectral_irt.estimators.linear_design import ITEMS, LinearDesign
 from spectral_irt.estimators.linear_fit import OPEN, DesignResult, design_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.groups.sampling import degrees_of_freedom
-from spectral_irt.inference.ranks.intervals import LEAST_SE, OrderTests, order_p, sure_ranks
 from spectral_irt.inference.results import adjusted, two_sided
-from spectral_irt.leaderboard.contrasts import LEVEL, tiers
+from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.leaderboard.prompts import places
-from spectral_irt.leaderboard.scale import LOGIT, BoardScale
+from spectral_irt.leaderboard.ranked import RankedBoard
+from spectral_irt.leaderboard.scale import LOGIT
 from spectral_irt.leaderboard.scores import CRITERION, JUDGE, SELF, Scores, about_families, read_scores
 from spectral_irt.model import category_probabilities
-from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table
 from spectral_irt.text import count, listed, p_value
 
 if TYPE_CHECKING:
-    from spectral_irt.leaderboard.page import RankPlot
+    from spectral_irt.leaderboard.judged_page import JudgedPage
 
 LARGE_SLOPE = (0.8, 1.25)  # sensitivities within are of no matter, however many scores tell them from 1
 
@@ -56,7 +53,7 @@ class SelfPreference(NamedTuple):
     p: float
 
 
-class JudgedLeaderboard:
+class JudgedLeaderboard(RankedBoard):
     """Models with abilities, fair scores, ranks and tiers, and judges with severities, from scores by several judges.
 
     Examples
@@ -78,15 +75,11 @@ class JudgedLeaderboard:
         seed: int = 0,
         progress: Callable[[str], None] | None = None,
     ) -> None:
+        super().__init__(scale, anchor, seed, progress)
         self.scores = scores
         self.answers = scores.by_prompt
-        self.scale = BoardScale.of(scale, anchor)
-        self.seed = seed
-        self.tell = progress or (lambda text: None)
-        if len(self.models_found) < 2:
-            raise DesignError(
-                f"{self.answers.source}: a leaderboard compares models, and there is {len(self.models_found)}."
-            )
+        if len(self.labels) < 2:
+            raise DesignError(f"{self.answers.source}: a leaderboard compares models, and there is {len(self.labels)}.")
 
     @classmethod
     def read(
@@ -148,12 +141,16 @@ class JudgedLeaderboard:
 
     def __repr__(self) -> str:
         n = self.answers
-        models = f"{count(len(self.models_found), 'model')}, {count(len(self.judges_found), 'judge')}"
+        models = f"{count(len(self.labels), 'model')}, {count(len(self.judges_found), 'judge')}"
         return f"<JudgedLeaderboard: {models}, {count(n.n_persons, 'prompt')}, {count(n.n_responses, 'score')}>"
 
     @property
-    def models_found(self) -> NDArray[Any]:
+    def labels(self) -> NDArray[Any]:
         return self.scores.facets.levels[0]
+
+    @property
+    def frame_kind(self) -> str | None:
+        return self.answers.frame_kind
 
     @property
     def judges_found(self) -> NDArray[Any]:
@@ -243,32 +240,6 @@ class JudgedLeaderboard:
         """Of each prompt, on the scale of the abilities."""
         return abilities(self.answers, self.thresholds, "wle").ability
 
-    @cached_property
-    def order(self) -> Ints:
-        return np.lexsort((-self.ability, self.subset))
-
-    @cached_property
-    def tests(self) -> OrderTests:
-        """Is the order of every two models sure?"""
-        m = len(self.ability)
-        known = np.isfinite(self.se)
-        tests = OrderTests(np.full((m, m), np.inf), np.zeros((m, m)), np.ones((m, m)))
-        among = np.ix_(known, known)
-        found = order_p(
-            self.ability[known],
-            np.maximum(self.se[known], LEAST_SE),
-            covariance=None if self.covariance is None else self.covariance[among],
-            df=self.df,
-            rng=generator(1, self.seed),
-        )
-        for values, of_known in zip(tests, found, strict=True):
-            values[among] = of_known
-        return tests
-
-    @property
-    def sure(self) -> NDArray[np.bool_]:
-        return np.asarray((self.tests.p < LEVEL) & (self.tests.z > 0))
-
     @property
     def _scores_of_categories(self) -> Floats:
         codes = self.answers.codes
@@ -300,32 +271,20 @@ class JudgedLeaderboard:
 
     def model_columns(self) -> Columns:
         """Models from the best down; see docs/reference/files.md."""
-        shown = self.scale.shown(self.models_found, self.ability, self.se, self.covariance)
-        width = t_quantile(self.df)
-        rank_low, rank_high = sure_ranks(self.sure)
-        rank = np.zeros(len(self.ability), dtype=np.int64)
-        linked = self.subset == 0
-        rank[linked] = places(self.ability[linked])
         n, score = self._means(self.scores.facets.item, len(self.ability))
-        finite_se = np.where(np.isfinite(self.se), self.se, np.nan)
-        columns: Columns = {
-            "rank": rank,
-            "model": self.models_found,
-            "ability": shown.ability,
-            "se": shown.se,
-            "ci_low": shown.ability - width * shown.se,
-            "ci_high": shown.ability + width * shown.se,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "tier": tiers(self.order, self.sure),
+        width = self.half_width * np.where(np.isfinite(self.se), self.se, np.nan)
+        columns = self.ranked_columns() | {
             "n": n,
             "score": score,
             "fair_score": self.expected_score(self.ability),
-            "fair_low": self.expected_score(self.ability - width * finite_se),
-            "fair_high": self.expected_score(self.ability + width * finite_se),
-            "status": np.where(linked, "ok", "unlinked").astype(object),
+            "fair_low": self.expected_score(self.ability - width),
+            "fair_high": self.expected_score(self.ability + width),
+            "status": np.where(self.subset == 0, "ok", "unlinked").astype(object),
         }
-        return {name: values[self.order] for name, values in columns.items()}
+        return self._from_the_best(columns)
+
+    def main_columns(self) -> Columns:
+        return self.model_columns()
 
     @cached_property
     def judge_columns(self) -> Columns:
@@ -353,7 +312,7 @@ class JudgedLeaderboard:
         fit = item_statistics(self.answers, self.thresholds, self.easiness, level, n_levels)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope_z = (fit["discrimination"] - 1) / fit["discrimination_se"]
-        width = t_quantile(self.df)
+        width = self.half_width
         columns: Columns = {
             name: labels,
             "severity": severity,
@@ -396,7 +355,7 @@ class JudgedLeaderboard:
             return None
         estimate = -float(result.effect[term.columns][0])
         se = float(result.effect_se[term.columns][0])
-        width = t_quantile(self.df)
+        width = self.half_width
         p = float(two_sided(estimate / se, self.df))
         return SelfPreference(estimate, se, estimate - width * se, estimate + width * se, p)
 
@@ -412,7 +371,7 @@ class JudgedLeaderboard:
             models = result.design.facets.items
             ability = -result.eta[result.design.term(ITEMS).columns]
             for model, value, place in zip(models.tolist(), ability.tolist(), places(ability).tolist(), strict=True):
-                before = int(rank[int(np.flatnonzero(self.models_found == model)[0])])
+                before = int(rank[int(np.flatnonzero(self.labels == model)[0])])
                 for name, cell in zip(rows, (judge, model, place, place - before, value), strict=True):
                     rows[name].append(cell)
         texts = ("without", "model")
@@ -425,8 +384,8 @@ class JudgedLeaderboard:
         b = self.order[second]
         tests = self.tests
         return {
-            "model": self.models_found[a],
-            "other": self.models_found[b],
+            "model": self.labels[a],
+            "other": self.labels[b],
             "difference": self.ability[a] - self.ability[b],
             "se": tests.se[a, b],
             "z": tests.z[a, b],
@@ -440,38 +399,25 @@ class JudgedLeaderboard:
 
     def models(self) -> Table:
         """The models as a dataframe."""
-        return make_table(self.model_columns(), self.answers.frame_kind)
+        return self._as_table(self.model_columns())
 
     def judges(self) -> Table:
         """The judges as a dataframe."""
-        return make_table(self.judge_columns, self.answers.frame_kind)
+        return self._as_table(self.judge_columns)
 
     def without(self) -> Table:
         """The ranks without each judge as a dataframe."""
-        return make_table(self.without_columns, self.answers.frame_kind)
+        return self._as_table(self.without_columns)
 
     def contrasts(self) -> Table:
         """The pairs of models as a dataframe."""
-        return make_table(self.contrast_columns(), self.answers.frame_kind)
+        return self._as_table(self.contrast_columns())
 
     @property
-    def plot(self) -> RankPlot:
-        """The models with the intervals of their ranks."""
-        from spectral_irt.leaderboard.judged_page import rank_plot
+    def page(self) -> JudgedPage:
+        from spectral_irt.leaderboard.judged_page import JudgedPage
 
-        return rank_plot(self)
-
-    def write(self, folder: str | Path) -> list[Path]:
-        """Write tables, JSON and the plot to a folder, or the page to "board.html"; their paths."""
-        from spectral_irt.leaderboard.judged_page import write_judged
-
-        return write_judged(self, Path(folder))
-
-    def report(self, path: str | Path) -> Path:
-        """Write one HTML page that needs no network."""
-        from spectral_irt.leaderboard.judged_page import write_judged
-
-        return write_judged(self, None, Path(path))[0]
+        return JudgedPage(self)
 
 
 class Agreement(NamedTuple):
@@ -514,7 +460,7 @@ def _findings(board: JudgedLeaderboard) -> Iterator[Finding]:
 
 
 def _unlinked(board: JudgedLeaderboard) -> Iterator[Finding]:
-    for name, labels in ((ITEMS, board.models_found), (JUDGE, board.judges_found)):
+    for name, labels in ((ITEMS, board.labels), (JUDGE, board.judges_found)):
         subset = board._result.subset.get(name, np.zeros(1, dtype=np.int64))
         n_sets = int(subset.max()) + 1
         if n_sets > 1:
@@ -561,7 +507,7 @@ def _insensitive(board: JudgedLeaderboard) -> Iterator[Finding]:
 
 def _without_changes_first(board: JudgedLeaderboard) -> Iterator[Finding]:
     table = board.without_columns
-    best = board.models_found[board.order[0]]
+    best = board.labels[board.order[0]]
     first = (table["model"] == best) & (table["rank_change"] > 0)
     if first.any():
         judges = table["without"][first].tolist()

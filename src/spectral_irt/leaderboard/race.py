@@ -29,8 +29,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.leaderboard.output import Contents, write_results
-from spectral_irt.leaderboard.page import PROMPTS, page_table
+from spectral_irt.leaderboard.ranked_page import PROMPTS, Contents, page_table, write_results
 from spectral_irt.leaderboard.source import Source, read_source
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.labels import name_rows
@@ -38,7 +37,7 @@ from spectral_irt.plots.style import BLUE, GRAY, dress, note, rows_height
 from spectral_irt.report.blocks import Column, DataTable, Section, Text, picture
 from spectral_irt.report.overview import finding_blocks
 from spectral_irt.report.page import rendered
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table, make_table, rows_of
 from spectral_irt.text import count, listed, percent
 
 if TYPE_CHECKING:
@@ -287,10 +286,7 @@ class Race:
 
     def record(self) -> dict[str, Any]:
         """All of it as data: the content of `race.json`."""
-        columns = self.model_columns()
-        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         answers = self.answers
-        runs = self.next_runs()
         more = self.more_prompts
         return {
             **record_head(),
@@ -303,8 +299,8 @@ class Race:
             "leader": str(answers.persons[self.leader]),
             "more_prompts": more if np.isfinite(more) else None,
             "runs_needed": self.course.runs,
-            "models": [dict(zip(columns, row, strict=True)) for row in rows],
-            "next": [dict(zip(runs, row, strict=True)) for row in zip(*runs.values(), strict=True)],
+            "models": rows_of(self.model_columns()),
+            "next": rows_of(self.next_runs()),
             "findings": [finding_record(finding) for finding in self.findings],
         }
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.calibration import Calibration, Provenance, t_quantile
+from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.conditional.two_responses import TwoResponses
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -28,19 +27,16 @@ from spectral_irt.errors import DesignError, OptionError, check_option
 from spectral_irt.estimators.linear_design import ITEMS, LinearDesign
 from spectral_irt.estimators.linear_fit import OPEN, DesignResult, design_fit
 from spectral_irt.inference.groups.sampling import degrees_of_freedom
-from spectral_irt.inference.ranks.intervals import LEAST_SE, OrderTests, order_p, sure_ranks
 from spectral_irt.inference.results import two_sided
-from spectral_irt.leaderboard.contrasts import LEVEL, tiers
-from spectral_irt.leaderboard.prompts import places
-from spectral_irt.leaderboard.scale import LOGIT, BoardScale
-from spectral_irt.numerics import generator
+from spectral_irt.leaderboard.ranked import RankedBoard
+from spectral_irt.leaderboard.scale import LOGIT
 from spectral_irt.pairs import fit
 from spectral_irt.pairs.findings import findings_of
 from spectral_irt.pairs.source import Votes, read_votes
-from spectral_irt.tables import Columns, Table, make_table
+from spectral_irt.tables import Columns, Table
 
 if TYPE_CHECKING:
-    from spectral_irt.leaderboard.page import RankPlot
+    from spectral_irt.pairs.page import PairsPage
 
 POSITION = "position"
 TIE = "tie"
@@ -60,7 +56,7 @@ class Effect(NamedTuple):
     p: float
 
 
-class Pairs:
+class Pairs(RankedBoard):
     """Contestants with abilities, intervals, ranks and tiers, from votes.
 
     Parameters
@@ -88,6 +84,8 @@ class Pairs:
     [-0.549, 0.549]
     """
 
+    noun = "contestant"
+
     def __init__(
         self,
         votes: Votes,
@@ -99,11 +97,9 @@ class Pairs:
         progress: Callable[[str], None] | None = None,
     ) -> None:
         check_option("se", se, SE)
+        super().__init__(scale, anchor, seed, progress)
         self.votes = votes
-        self.scale = BoardScale.of(scale, anchor)
-        self.seed = seed
         self._se = se
-        self.tell = progress or (lambda text: None)
         wrong = [name for name in votes.covariate_names if name in TAKEN]
         if wrong:
             raise OptionError(f"the covariate {wrong[0]!r} has the name of another effect; rename the column.")
@@ -161,11 +157,15 @@ class Pairs:
         return cls(votes, scale=scale, anchor=anchor, se=se, seed=seed, progress=tell)
 
     def __repr__(self) -> str:
-        return f"<Pairs: {len(self.contestants):,} contestants, {self.votes.n:,} votes>"
+        return f"<Pairs: {len(self.labels):,} contestants, {self.votes.n:,} votes>"
 
     @property
-    def contestants(self) -> NDArray[Any]:
+    def labels(self) -> NDArray[Any]:
         return np.array(self.votes.contestants, dtype=object)
+
+    @property
+    def frame_kind(self) -> str | None:
+        return self.votes.frame_kind
 
     @cached_property
     def responses(self) -> Responses:
@@ -194,7 +194,7 @@ class Pairs:
             item.ravel(),
             points if votes.has_ties else points // 2,
             persons=persons,
-            items=self.contestants[used] if not names else np.arange(len(used)),
+            items=self.labels[used] if not names else np.arange(len(used)),
             thresholds=Thresholds(np.full(len(used), highest)),
             **about,
         )
@@ -214,12 +214,12 @@ class Pairs:
         if votes.position:
             numbers[stands_first, 0] = 1.0
         columns = [np.unique(column, return_inverse=True) for column in numbers.T]
-        levels = (self.contestants, *(values for values, _ in columns))
+        levels = (self.labels, *(values for values, _ in columns))
         codes = np.stack([contestant, *(code.ravel() for _, code in columns)], axis=1)
         return Facets(("item", *names), levels, codes)
 
     @cached_property
-    def part(self) -> Ints:
+    def subset(self) -> Ints:
         """Contestants with the same number met each other, directly or through others; 0 is the largest part."""
         return self._components("weak")
 
@@ -241,7 +241,7 @@ class Pairs:
     @property
     def needs_prior(self) -> bool:
         """Whether votes between some contestants who met all went one way."""
-        return int(self.one_way.max()) > int(self.part.max())
+        return int(self.one_way.max()) > int(self.subset.max())
 
     @cached_property
     def _result(self) -> DesignResult:
@@ -285,18 +285,21 @@ class Pairs:
         there are ties."""
         result = self._result
         calibration = result.items(self.responses)
-        df = np.inf
-        if self.votes.cluster is not None:
-            df = degrees_of_freedom(self.votes.cluster, np.ones(self.votes.n))
         provenance = Provenance(
             estimator="Pairs",
             iterations=result.optimum.evaluations,
             residual=result.optimum.move,
             loglik=float(result.optimum.point.loglik),
             se_method=result.se_method,
-            se_df=df,
+            se_df=self.df,
         )
         return calibration.replace(provenance=provenance)
+
+    @cached_property
+    def df(self) -> float:
+        if self.votes.cluster is None:
+            return np.inf
+        return degrees_of_freedom(self.votes.cluster, np.ones(self.votes.n))
 
     @cached_property
     def ability(self) -> Floats:
@@ -305,7 +308,7 @@ class Pairs:
 
     @cached_property
     def se(self) -> Floats:
-        return np.where(self.part > 0, np.inf, self._unit * self._result.se[self._items])
+        return np.where(self.subset > 0, np.inf, self._unit * self._result.se[self._items])
 
     @property
     def _items(self) -> slice:
@@ -322,7 +325,6 @@ class Pairs:
         """Position, covariates, and the logarithm of nu where there are ties."""
         found = []
         result = self._result
-        df = self.calibration.provenance.se_df
         for term in result.design.terms:
             if term.name == ITEMS:
                 continue
@@ -331,7 +333,7 @@ class Pairs:
             if not term.factors:  # offsets of the rating scale
                 found.append(Effect(TIE, estimate, se, np.nan))
             else:
-                found.append(Effect(term.name, estimate, se, float(two_sided(estimate / se, df))))
+                found.append(Effect(term.name, estimate, se, float(two_sided(estimate / se, self.df))))
         return found
 
     @cached_property
@@ -349,73 +351,32 @@ class Pairs:
         return fit.Chances.of(log_odds, tie)
 
     @cached_property
-    def order(self) -> Ints:
-        """Contestants from the best to the last, those of the largest part first."""
-        return np.lexsort((-self.ability, self.part))
-
-    @cached_property
-    def tests(self) -> OrderTests:
-        """Is the order of every two contestants sure?"""
-        self.tell("ranks")
-        m = len(self.ability)
-        known = np.isfinite(self.se)
-        tests = OrderTests(np.full((m, m), np.inf), np.zeros((m, m)), np.ones((m, m)))
-        among = np.ix_(known, known)
-        found = order_p(
-            self.ability[known],
-            np.maximum(self.se[known], LEAST_SE),
-            covariance=None if self.covariance is None else self.covariance[among],
-            df=self.calibration.provenance.se_df,
-            rng=generator(1, self.seed),
-        )
-        for values, of_known in zip(tests, found, strict=True):
-            values[among] = of_known
-        return tests
-
-    @property
-    def sure(self) -> NDArray[np.bool_]:
-        """Row surely above column."""
-        return np.asarray((self.tests.p < LEVEL) & (self.tests.z > 0))
-
-    @cached_property
     def status(self) -> NDArray[Any]:
         """ "ok"; "extreme": votes against the others all went one way, so that the prior says how far away they are;
         "unlinked": no vote links them with the largest part."""
         status = np.full(len(self.ability), "ok", dtype=object)
-        for part in range(int(self.part.max()) + 1):
-            members = self.part == part
+        for part in range(int(self.subset.max()) + 1):
+            members = self.subset == part
             strong = self.one_way[members]
             status[np.flatnonzero(members)[strong != strong.min()]] = "extreme"
-        status[self.part > 0] = "unlinked"
+        status[self.subset > 0] = "unlinked"
         return status
 
     def contestant_columns(self) -> Columns:
         """Contestants from the best down; see docs/reference/files.md."""
         votes = self.votes
-        shown = self.scale.shown(self.contestants, self.ability, self.se, self.covariance)
-        half_width = t_quantile(self.calibration.provenance.se_df) * shown.se
-        rank_low, rank_high = sure_ranks(self.sure)
         won = votes.of(votes.first[votes.points == 2]) + votes.of(votes.second[votes.points == 0])
         tied = votes.of(np.concatenate([votes.first, votes.second])[np.tile(votes.points == 1, 2)])
-        rank = np.zeros(len(self.ability), dtype=np.int64)
-        linked = self.part == 0
-        rank[linked] = places(self.ability[linked])
-        columns: Columns = {
-            "rank": rank,
-            "contestant": self.contestants,
-            "ability": shown.ability,
-            "se": shown.se,
-            "ci_low": shown.ability - half_width,
-            "ci_high": shown.ability + half_width,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "tier": tiers(self.order, self.sure),
+        columns = self.ranked_columns() | {
             "n": votes.of(votes.first) + votes.of(votes.second),
             "wins": won,
             "ties": tied,
             "status": self.status,
         }
-        return {name: values[self.order] for name, values in columns.items()}
+        return self._from_the_best(columns)
+
+    def main_columns(self) -> Columns:
+        return self.contestant_columns()
 
     def effect_columns(self) -> Columns:
         """What else moves the log odds of winning; see docs/reference/files.md."""
@@ -452,35 +413,22 @@ class Pairs:
 
     def table(self) -> Table:
         """The contestants as a dataframe."""
-        return make_table(self.contestant_columns(), self.votes.frame_kind)
+        return self._as_table(self.contestant_columns())
 
     def effects(self) -> Table:
         """Position, covariates and ties as a dataframe."""
-        return make_table(self.effect_columns(), self.votes.frame_kind)
+        return self._as_table(self.effect_columns())
 
     def judges(self) -> Table | None:
         """The judges as a dataframe, or None."""
-        return None if self.judge_columns is None else make_table(self.judge_columns, self.votes.frame_kind)
+        return None if self.judge_columns is None else self._as_table(self.judge_columns)
 
     def contrasts(self) -> Table:
         """The pairs as a dataframe."""
-        return make_table(self.pair_columns, self.votes.frame_kind)
+        return self._as_table(self.pair_columns)
 
     @property
-    def plot(self) -> RankPlot:
-        """The contestants with the intervals of their ranks: `board.plot.save("ranks.svg")`."""
-        from spectral_irt.pairs.page import rank_plot
+    def page(self) -> PairsPage:
+        from spectral_irt.pairs.page import PairsPage
 
-        return rank_plot(self)
-
-    def write(self, folder: str | Path) -> list[Path]:
-        """Write tables, JSON and the plot to a folder, or the page to "board.html"; their paths."""
-        from spectral_irt.pairs.page import write_pairs
-
-        return write_pairs(self, Path(folder))
-
-    def report(self, path: str | Path) -> Path:
-        """Write one HTML page that needs no network."""
-        from spectral_irt.pairs.page import write_pairs
-
-        return write_pairs(self, None, Path(path))[0]
+        return PairsPage(self)

@@ -35,19 +35,19 @@ def findings_of(board: Pairs) -> Iterator[Finding]:
 
 def unlinked(board: Pairs) -> Iterator[Finding]:
     """Contestants whom no vote links with the largest part."""
-    n_parts = int(board.part.max()) + 1
+    n_parts = int(board.subset.max()) + 1
     if n_parts == 1:
         return
-    names = board.contestants
-    groups = [listed(names[board.part == k].tolist()) for k in range(1, min(n_parts, 1 + GROUPS_NAMED))]
+    names = board.labels
+    groups = [listed(names[board.subset == k].tolist()) for k in range(1, min(n_parts, 1 + GROUPS_NAMED))]
     sentence = (
         f"The contestants fall into {n_parts:,} groups that no vote links, so that nothing tells how those of "
-        f"different groups compare. Outside the largest, of {np.sum(board.part == 0):,}: "
+        f"different groups compare. Outside the largest, of {np.sum(board.subset == 0):,}: "
         f"{first_of(groups, n_parts - 1)}. "
         "Each group has a mean of its own, and no rank outside the largest."
     )
     remedy = "Collect votes about contestants of two groups, or read each group by itself."
-    yield Finding("disconnected", "warning", sentence, remedy, tuple(names[board.part > 0].tolist()))
+    yield Finding("disconnected", "warning", sentence, remedy, tuple(names[board.subset > 0].tolist()))
 
 
 def one_way(board: Pairs) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def one_way(board: Pairs) -> Iterator[Finding]:
     extreme = np.flatnonzero(board.status == "extreme")
     if not len(extreme):
         return
-    names = board.contestants[extreme].tolist()
+    names = board.labels[extreme].tolist()
     one = len(extreme) == 1
     its_votes = "all its votes" if one else "all their votes"
     they_are = "it is" if one else "they are"
@@ -72,7 +72,7 @@ def few_clusters(board: Pairs) -> Iterator[Finding]:
     if cluster is None:
         return
     n = len(np.unique(cluster))
-    df = board.calibration.provenance.se_df
+    df = board.df
     groups = plural(board.votes.cluster_word)
     sentence = f"Standard errors allow for {n:,} {groups}, within which votes may be alike"
     if df + 1 >= FEW_CLUSTERS:

@@ -131,13 +131,13 @@ def test_the_headline(board):
     assert (models["tier"] == 1).sum() == 1
     n_tiers = models["tier"].max()
     best = models["model"][0]
-    assert module.headline_text(board) == (
+    assert board.page.headline() == (
         f"5 models, 150 prompts, 750 answers. {best} is first, significantly ahead of all others. {n_tiers} tiers."
     )
     same = si.Leaderboard(np.tile([[1.0, 0.0, 1.0, 0.0] * 20, [0.0, 1.0, 1.0, 0.0] * 20], 1))
-    assert "2 models share the first tier: none of them is significantly worse than" in module.headline_text(same)
-    assert module.headline_text(same).endswith("One tier.")
-    assert "Scored by" not in module.headline_text(same)
+    assert "2 models share the first tier: none of them is significantly worse than" in same.page.headline()
+    assert same.page.headline().endswith("One tier.")
+    assert "Scored by" not in same.page.headline()
 
 
 @pytest.mark.parametrize(
