@@ -190,7 +190,8 @@ def _errors_or_seconds(axes: Any, panel: Panel, rows: Sequence[Row], measure: st
     x = [row[panel.axis] for row in first]
     if errors:
         axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, zorder=1, **FLOOR)
-    _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else measure)
+    axis_label = r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else "seconds of processor time"
+    _plain(axes, panel.title, panel.label, axis_label)
     _log_axis(axes, "x", x)
     _y_ticks(axes)
 
@@ -320,7 +321,7 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
 def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
     """One line per dataset, one mark per method; the paper's value hollow."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    measures = (("auc", "AUC"), ("loglik", "log-likelihood"), ("top25", "top-25 accuracy"), ("seconds", "seconds"))
+    measures = (("auc", "AUC"), ("loglik", "log-likelihood"), ("top25", "top-25 accuracy"), ("seconds", "CPU seconds"))
     from_below = {name: len(datasets) - 1 - k for k, name in enumerate(datasets)}
     figure, every = new_figure(len(measures), 3.6, 1.9 + 0.34 * len(datasets))
     methods = list(dict.fromkeys(row["method"] for row in rows))

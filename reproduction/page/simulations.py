@@ -82,9 +82,9 @@ def figure_1d(rows: Sequence[Row]) -> list[str]:
         "**The paper:** the spectral method is comparatively scalable.",
         f"**Found:** confirmed, and all of these estimators are fast when each is a sum over people: at {many:,} "
         f"people our default takes {figures(last[DEFAULT])} s, the paper's estimator {figures(last[PAPER])} s and the "
-        f"slowest, {slowest}, {figures(last[slowest])} s (point estimates without standard errors, on "
-        "the machine that made this page, which was not idle).",
-        grid(rows, "n", "seconds", "seconds", figures),
+        f"slowest, {slowest}, {figures(last[slowest])} s of processor time (point estimates without "
+        "standard errors).",
+        grid(rows, "n", "seconds", "seconds of processor time", figures),
     ]
 
 
@@ -179,7 +179,10 @@ def prior_stays(rows: Sequence[Row]) -> str:
 def fast(rows: Sequence[Row]) -> str:
     _, many = _ends(rows)
     last = {row["method"]: row["seconds"] for row in pick(rows, n=many)}
-    return f"{figures(last[PAPER])} s as printed and {figures(last[DEFAULT])} s for our default at {many:,} persons."
+    return (
+        f"{figures(last[PAPER])} s of processor time as printed and {figures(last[DEFAULT])} s for our default at "
+        f"{many:,} persons."
+    )
 
 
 def does_not_degrade(rows: Sequence[Row]) -> str:
