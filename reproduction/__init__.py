@@ -1,4 +1,4 @@
-"""The paper's figures and tables, and three more: `python -m reproduction NAME`, from the folder of the repository.
+"""The paper's figures and tables, and four more: `python -m reproduction NAME`, from the folder of the repository.
 
 Not part of the installed package.
 """
@@ -20,6 +20,7 @@ MODULES = {
     "rates": ("rates",),
     "gap": ("gap",),
     "variants": ("variants",),
+    "partial_credit": ("credit",),
 }
 NAMES = tuple(name for names in MODULES.values() for name in names)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.model import sigmoid
+from spectral_irt.data.block import Mask
+from spectral_irt.model import category_probabilities, sigmoid
+from spectral_irt.simulate import Simulated
 
 
 def kappa(difficulty: ArrayLike) -> float:
@@ -60,3 +62,26 @@ def floor(information: ArrayLike, *, centered: bool = False) -> float:
         return float("nan")
     total = float(variance.sum())
     return total - float((variance**2).sum()) / total if centered else total
+
+
+def floor_of_thresholds(data: Simulated, chosen: Mask) -> float:
+    """The floor under the l2 error of these thresholds, centered, abilities known.
+
+    The information of an item about its thresholds is the sum over persons of the covariances of having passed them,
+    P(X >= max(k, k')) - P(X >= k) P(X >= k'). Items tell nothing about each other, so that the covariance V has a block
+    for each item; of centered thresholds it is V - V 1 1' V / (1' V 1).
+    """
+    layout = data.responses.thresholds
+    person, item, _ = data.responses.answers()
+    covariance = np.zeros((layout.n_entries, layout.n_entries))
+    cumulated = layout.cumulated(data.thresholds)
+    for i in range(layout.n_items):
+        place = np.flatnonzero((layout.item == i) & chosen)
+        category = category_probabilities(data.ability[person[item == i]], cumulated[i])
+        at_least = category[:, ::-1].cumsum(axis=1)[:, ::-1]
+        level = layout.level[place]
+        passed = at_least[:, level]
+        both = at_least.sum(axis=0)[np.maximum.outer(level, level)]
+        covariance[np.ix_(place, place)] = np.linalg.inv(both - passed.T @ passed)
+    of_sum = covariance.sum(axis=1)
+    return float(np.sqrt(np.trace(covariance) - of_sum @ of_sum / of_sum.sum()))

@@ -29,6 +29,8 @@ LOOKS: dict[str, tuple[str, str]] = {
     "Bayesian (VB)": ("#009E73", "v"),
     "Choppin": ("#009E73", "v"),
     "eigenvector": ("#CC79A7", "*"),
+    "two-phase (ICML 2024)": ("#0072B2", "s"),
+    "spectral (chain alone)": ("#009E73", "v"),
 }
 BAND = 1.96  # standard errors of the mean on either side
 FLOOR_LABEL = "floor (Cramér-Rao, abilities known)"
@@ -51,6 +53,8 @@ class Panel:
         Rows of this panel are drawn; "" for all rows.
     slope, theorem : float, str
         The slope that a theorem gives the error on log-log axes, and which theorem.
+    measure : "error" or "largest"
+        The l2 error, or that of the worst item, which grows with the logarithm of the number of items.
     """
 
     title: str
@@ -59,6 +63,7 @@ class Panel:
     name: str = ""
     slope: float = math.nan
     theorem: str = ""
+    measure: str = "error"
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
         """Those that belong here."""
@@ -229,38 +234,51 @@ def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Pa
     for axes, panel in zip(every, panels, strict=True):
         lines = _series(panel.rows(rows))
         for method, line in lines.items():
-            _line(axes, line, panel.axis, "error", method)
+            _line(axes, line, panel.axis, panel.measure, method)
         first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
         x = np.array([row[panel.axis] for row in first], dtype=float)
-        axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, **FLOOR)
-        floor = [row["theorem_floor"] for row in first]
-        axes.plot(
-            x, floor, label=r"Theorem 3, centered: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
-        )
-        top = first[-1]["error"] * 1.7
-        promised = top * (x / x[-1]) ** panel.slope
+        lowest = first[-1][panel.measure]
+        if panel.measure == "error":
+            lowest = _floors(axes, x, first)
+        promised = 1.7 * first[-1][panel.measure] * (x / x[-1]) ** panel.slope
+        if panel.measure == "largest":
+            promised = promised * np.sqrt(np.log(x) / np.log(x[-1]))
         axes.plot(x, promised, color="#B8860B", linewidth=1.3, label="the theorem's slope")
         second = (x[1], promised[1])
-        axes.annotate(panel.theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
-        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel.name]
-        axes.text(
-            0.03,
-            0.03,
-            "slopes found\n" + "\n".join(fitted),
-            transform=axes.transAxes,
-            fontsize=7.5,
-            va="bottom",
-            bbox={"facecolor": "white", "edgecolor": "0.85", "alpha": 0.85, "boxstyle": "round"},
+        above_or_below = 4 if panel.slope < 0 else -14
+        axes.annotate(
+            panel.theorem, second, xytext=(6, above_or_below), textcoords="offset points", fontsize=8.5, color="#8B6508"
         )
-        _plain(axes, panel.title, panel.label, r"$\ell_2$ error")
+        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel.name]
+        if panel.measure == "error":
+            axes.text(
+                0.03,
+                0.03,
+                "slopes found\n" + "\n".join(fitted),
+                transform=axes.transAxes,
+                fontsize=7.5,
+                va="bottom",
+                bbox={"facecolor": "white", "edgecolor": "0.85", "alpha": 0.85, "boxstyle": "round"},
+            )
+        error_label = {"error": r"$\ell_2$ error", "largest": r"error of the worst item, $\ell_\infty$"}[panel.measure]
+        _plain(axes, panel.title, panel.label, error_label)
         _log_axis(axes, "x", x)
         low, high = axes.get_ylim()
         axes.set_yscale("log")
-        axes.set_ylim(max(low, min(floor) / 4), high)
+        axes.set_ylim(max(low, lowest / 4), high)
         _y_ticks(axes)
     figure.suptitle(claim, fontsize=11.5)
     _legend_below(figure, every[0], 3)
     return figure
+
+
+def _floors(axes: Any, x: Any, line: Sequence[Row]) -> float:
+    """Both floors under the l2 error; the lowest value of the theorem's."""
+    axes.plot(x, [row["floor"] for row in line], label=FLOOR_LABEL, **FLOOR)
+    of_theorem = [row["theorem_floor"] for row in line]
+    label = r"Theorem 3, centered: $\sqrt{4(m-1)/(np)}$"
+    axes.plot(x, of_theorem, label=label, color="0.45", linestyle="-.", linewidth=1.1)
+    return min(of_theorem)
 
 
 def gap_figure(rows: Sequence[Row], share: float) -> Any:

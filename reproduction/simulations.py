@@ -21,7 +21,7 @@ from reproduction.figures import Panel, simulation_figure
 from reproduction.results import summarize
 from reproduction.trials import Row, Task, generator
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Mask
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.pairwise import ChoppinRasch, EigenvectorRasch
@@ -80,8 +80,17 @@ class Setting:
     panel: str = ""
 
     def draw(self, seed: np.random.Generator) -> Simulated:
-        design: dict[str, Any] = {"design": "complete"} if self.p == 1 else {"design": "sampled", "p": self.p}
-        return rasch(self.n, self.m, ability_sd=self.sigma, seed=seed, **design)
+        return rasch(self.n, self.m, ability_sd=self.sigma, seed=seed, **self.design())
+
+    def design(self) -> dict[str, Any]:
+        """Who is shown what, in the words of `simulate`."""
+        if self.p == 1:
+            return {"design": "complete"}
+        return {"design": "sampled", "p": self.p}
+
+    def least_error(self, data: Simulated, shared: Mask) -> float:
+        """The least that the l2 error of these items can be on average, abilities known (Cramér, Rao)."""
+        return float(np.sqrt(floor(data.information()[shared], centered=True)))
 
     def __str__(self) -> str:
         where = f"{self.panel}: " if self.panel else ""
@@ -140,7 +149,7 @@ class Simulation(Experiment):
 
 def averages(rows: list[Row], *by: str) -> list[Row]:
     """Means over the trials of each setting."""
-    return summarize(rows, [*by, "n", "m", "p", "sigma", "method"], ["error", "floor", "seconds"])
+    return summarize(rows, [*by, "n", "m", "p", "sigma", "method"], ["error", "largest", "floor", "seconds"])
 
 
 def defined_everywhere(rows: list[Row]) -> list[Row]:
@@ -158,7 +167,8 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
     its cores together, which does not depend on what else the machine does.
 
     `floor` is the least that the l2 error can be on average, by Cramér and Rao with the abilities known. A method that
-    is not defined for the data has no numbers, and does not count when the items are compared.
+    is not defined for the data has no numbers, and does not count when the items are compared. Of answers in more than
+    two categories all this is about their thresholds.
     """
     found: dict[str, tuple[Floats, float]] = {}
     for name, method in methods.items():
@@ -168,11 +178,12 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
         try:
             difficulty = method(responses)
         except SpectralIrtError:
-            difficulty = np.full(responses.n_items, np.nan)
+            difficulty = np.full(len(data.thresholds), np.nan)
         found[name] = difficulty, time.process_time() - start
     defined = [difficulty for difficulty, _ in found.values() if np.isfinite(difficulty).any()]
     shared = np.logical_and.reduce([np.isfinite(difficulty) for difficulty in defined])
-    lowest = np.sqrt(floor(data.information()[shared], centered=True))
+    truth = data.thresholds[shared]
+    lowest = setting.least_error(data, shared)
     return [
         {
             "panel": setting.panel,
@@ -183,9 +194,9 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
             "trial": trial,
             "method": name,
             "items": int(shared.sum()),
-            "error": distance(difficulty[shared], data.difficulty[shared]),
-            "largest": largest_distance(difficulty[shared], data.difficulty[shared]),
-            "floor": float(lowest),
+            "error": distance(difficulty[shared], truth),
+            "largest": largest_distance(difficulty[shared], truth),
+            "floor": lowest,
             "seconds": seconds,
         }
         for name, (difficulty, seconds) in found.items()

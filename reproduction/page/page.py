@@ -175,4 +175,5 @@ SECTIONS: dict[str, tuple[str, Tell]] = {
     "rates": ("The theorems' rates", _rates),
     "gap": ("The terms of the proof", lambda summary, trials, results: simulations.proof_terms(summary, trials)),
     "variants": ("Readings of the paper's estimator", _only(real_data.readings)),
+    "credit": ("Partial credit: the authors' two phases", _only(simulations.credit)),
 }

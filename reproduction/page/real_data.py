@@ -83,8 +83,8 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[Full]:
         ]
     out += [
         Full.of(
-            "Seconds to fit (processor time, all cores together) [paper, on its machine] (ours by estimate and by lower "
-            "end are one fit, standard errors included; the others are point estimates):",
+            "Seconds to fit, processor time of all cores together [paper, on its machine] (ours by estimate and by "
+            "lower end are one fit, standard errors included; the others are point estimates):",
             _matrix(rows, once, lambda r: _cell(figures(r["seconds"]), figures(r["paper_seconds"]))),
         )
     ]
@@ -136,9 +136,9 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     if set(cmle) == set(names):
         differ = [abs(cmle[name]["auc"] - ours[name]["auc"]) for name in names]
         out.append(
-            f"CMLE, computed correctly, gives a result everywhere (all {len(names)} rows, {between(_seconds(cmle))} s of "
-            f"processor time) and its AUC is {between(differ, number)} from our default's: more where more items have no finite "
-            "estimate without a prior and are predicted as average."
+            f"CMLE, computed correctly, gives a result everywhere (all {len(names)} rows, {between(_seconds(cmle))} s "
+            f"of processor time) and its AUC is {between(differ, number)} from our default's: more where more items "
+            "have no finite estimate without a prior and are predicted as average."
         )
     better = [name for name in names if ours[name]["auc"] >= paper[name]["auc"] - 5e-4]
     out.append(

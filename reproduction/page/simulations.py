@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
-from reproduction import gap, rates
+from reproduction import gap, partial_credit, rates
 from reproduction.page.markdown import Full, between, figures, grid, number, pick, ratios, table, values
-from reproduction.simulations import AS_PAPER_DOES, DEFAULT, FREE_PRIOR, PAPER, PRIOR, SMALL_NU
+from reproduction.simulations import AS_PAPER_DOES, DEFAULT, FREE_PRIOR, PAIRS, PAPER, PRIOR, SMALL_NU
 from reproduction.trials import Row
 
 
@@ -106,18 +107,64 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
 def error_rates(rows: Sequence[Row], slopes: Sequence[Row]) -> list[str]:
     lines = []
     for panel in rates.PANELS:
-        for row in pick(slopes, panel=panel.name):
-            lines.append(
-                [panel.title, row["axis"], row["method"], number(row["slope"], 2), number(row["theorem_slope"], 1)]
-            )
+        for row in pick(slopes, panel=panel.name) if panel.measure == "error" else []:
+            found = [number(row[name], 2) for name in ("slope", "slope_worst_item")]
+            lines.append([panel.title, row["axis"], row["method"], *found, number(row["theorem_slope"], 1)])
     most = max(values(rows, "n"))
     near = [row["error"] / row["floor"] for row in rows if row["method"] == DEFAULT and row["p"] == 1]
+    by_items = pick(rows, panel="worst item")
     return [
         "**The paper:** the error is of order sqrt(m) / sqrt(n p²) for few items (Theorem 1), sqrt(m) / sqrt(n p) for "
         "many (Theorem 2), and no estimator can beat sqrt(4 m / (n p)) (Theorem 3).",
         f"**Found:** the slopes on log-log axes are those of the theorems (up to {most:,} people; by least squares "
         f"over the points of the figure). With complete data our default's error is {between(near)} times the floor.",
-        table(["setting", "against", "estimator", "slope", "theorem"], lines, left=3),
+        table(["setting", "against", "estimator", "slope", "slope, worst item", "theorem"], lines, left=3),
+        "**The authors' next paper** (Nguyen & Zhang, AISTATS 2023, arXiv 2303.06234) bounds the error of every single "
+        "item by the best rate, 1 / sqrt(n p), up to a logarithm.",
+        f"**Found:** the error of the worst item falls with the slopes of the l2 error. From {_items(by_items, min):,} "
+        f"to {_items(by_items, max):,} items the l2 error of the estimator of the theorems grows by a factor of "
+        f"{_growth(by_items, 'error')}, the error of its worst item by {_growth(by_items, 'largest')}; sqrt(log m) "
+        f"grows by {figures(_root_log(by_items), 3)}, and CMLE's worst item by "
+        f"{_growth(by_items, 'largest', 'CMLE')}.",
+        grid(by_items, "m", "largest", "error of the worst item", lambda x: figures(x, 3)),
+    ]
+
+
+def _items(rows: Sequence[Row], end: Callable[[Iterable[int]], int]) -> int:
+    return end(values(rows, "m"))
+
+
+def _growth(rows: Sequence[Row], measure: str, method: str = PAIRS) -> str:
+    """By which factor the measure grows from the fewest to the most items."""
+    mine = sorted(pick(rows, method=method), key=lambda row: row["m"])
+    return figures(mine[-1][measure] / mine[0][measure], 3)
+
+
+def _root_log(rows: Sequence[Row]) -> float:
+    return math.sqrt(math.log(_items(rows, max)) / math.log(_items(rows, min)))
+
+
+def credit(rows: Sequence[Row]) -> list[str]:
+    def over(method: str, to: str) -> str:
+        every = [
+            ratio
+            for panel in values(rows, "panel")
+            for ratio in ratios(pick(rows, panel=panel), method, to, "error", "n")
+        ]
+        return between(every, lambda x: figures(x, 3))
+
+    complete, sampled = (pick(rows, panel=panel) for panel in ("complete", "share"))
+    shown = sampled[0]["p"]
+    return [
+        "**Nguyen & Zhang (ICML 2024, PMLR 235)** have a spectral algorithm for partial credit in two phases: a chain "
+        "for each level of thresholds, then the levels side by side (`paper.two_phase`, here with nu = "
+        f"{partial_credit.PROGRAM_NU:g}, as in their program). They report it as accurate as other methods and much "
+        "faster.",
+        f"**Found:** its error is {over(partial_credit.TWO_PHASE, 'CMLE')} times that of conditional maximum "
+        f"likelihood; that of our chain, which joins all levels, {over(partial_credit.CHAIN, 'CMLE')} times; that of "
+        f"our default, which goes on from the chain, {over(DEFAULT, 'CMLE')} times.",
+        grid(complete, "n", "error", "l2 error of all thresholds, complete", lambda x: figures(x, 3)),
+        grid(sampled, "n", "error", f"l2 error of all thresholds, p = {shown:g}", lambda x: figures(x, 3)),
     ]
 
 

@@ -13,12 +13,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from reproduction import NAMES, benchmark, datasets, gap, load, methods, rates, simulations, without_pairs
+from reproduction import (
+    NAMES,
+    benchmark,
+    datasets,
+    gap,
+    load,
+    methods,
+    partial_credit,
+    rates,
+    simulations,
+    without_pairs,
+)
 from reproduction.__main__ import main
 from reproduction.datasets import catalog, opening
 from reproduction.experiment import Request, partial_file, run
 from reproduction.page.page import write_page
 from reproduction.paper_numbers import all_printed, printed
+from reproduction.partial_credit import CreditSetting
 from reproduction.results import read_table
 from reproduction.simulations import Setting, at
 from reproduction.trials import Task, run_trials
@@ -38,7 +50,13 @@ SMALL = {
     "figure2": at((300, 600), 8),
     "rates": at((200, 400), 5, panel="n")
     + tuple(Setting(900, 5, p, panel="p, few items") for p in (0.5, 1.0))
-    + tuple(Setting(200, 15, p, panel="p, many items") for p in (0.6, 1)),
+    + tuple(Setting(200, 15, p, panel="p, many items") for p in (0.6, 1))
+    + tuple(rates.BoundedSetting(300, m, 0.7, panel="worst item") for m in (8, 16)),
+    "credit": (
+        CreditSetting(200, 5, panel="complete", max_score=2),
+        CreditSetting(400, 5, panel="complete", max_score=2),
+        CreditSetting(300, 6, 0.8, panel="share", max_score=2),
+    ),
 }
 
 
@@ -46,8 +64,9 @@ SMALL = {
 def toy() -> Iterator[None]:
     """Sizes that run in moments."""
     with pytest.MonkeyPatch.context() as patch:
+        modules = {"rates": rates, "credit": partial_credit}
         for name, settings in SMALL.items():
-            module = rates if name == "rates" else simulations
+            module = modules.get(name, simulations)
             patch.setitem(module.EXPERIMENTS, name, replace(module.EXPERIMENTS[name], settings=settings))
         patch.setattr(gap, "PERSONS", (100, 200))
         patch.setattr(gap, "ITEMS", 6)

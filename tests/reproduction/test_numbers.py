@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from reproduction import NAMES, benchmark, gap, load, rates, simulations
+from reproduction.bounds import floor, floor_of_thresholds
 from reproduction.page import real_data
 from reproduction.results import mean_and_error
 from spectral_irt import simulate
 from spectral_irt.errors import OptionError
+from spectral_irt.model import category_probabilities
 
 
 def standard_error(values: np.ndarray) -> float:
@@ -58,8 +60,11 @@ def test_titles_say_what_was_simulated(experiment: simulations.Simulation) -> No
     for panel in experiment.panels:
         settings = [setting for setting in experiment.settings if setting.panel == panel.name]
         first = settings[0]
-        same = {(s.m, s.sigma, s.p if panel.axis == "n" else s.n) for s in settings}
+        same = {tuple(getattr(s, name) for name in ("n", "m", "p", "sigma") if name != panel.axis) for s in settings}
         assert len(same) == 1
+        if panel.axis == "m":
+            assert panel.title == f"{first.n:,} persons, each item shown with probability {first.p:g}"
+            continue
         shown = "complete" if first.p == 1 else f"each shown with probability {first.p:g}"
         fixed = f"{first.m} items, " + (shown if panel.axis == "n" else f"{first.n:,} persons")
         abilities = f", abilities N(0, {first.sigma**2:g})"
@@ -67,7 +72,7 @@ def test_titles_say_what_was_simulated(experiment: simulations.Simulation) -> No
 
 
 def test_names_are_found_where_they_are_said_to_be() -> None:
-    assert len(NAMES) == 11
+    assert len(NAMES) == 12
     assert [load(name).name for name in NAMES] == list(NAMES)
     with pytest.raises(OptionError, match="figure9"):
         load("figure9")
@@ -76,10 +81,50 @@ def test_names_are_found_where_they_are_said_to_be() -> None:
 def test_slopes_of_power_laws_are_their_powers() -> None:
     table = []
     for panel, method, n in itertools.product(rates.PANELS, rates.METHODS, (100, 300, 1000)):
-        error = 3.0 * (n if panel.axis == "n" else n / 1000) ** -0.7
-        table.append({"panel": panel.name, "method": method, "n": n, "p": n / 1000, "error": error})
-    slopes = [row["slope"] for row in rates.slopes(table)]
-    assert slopes == pytest.approx([-0.7] * len(rates.PANELS) * len(rates.METHODS))
+        row = {"panel": panel.name, "method": method, "n": n, "m": n, "p": n / 1000}
+        table.append({**row, "error": 3.0 * row[panel.axis] ** -0.7, "largest": 2.0 * row[panel.axis] ** 0.3})
+    for row in rates.slopes(table):
+        measured = {"error": -0.7, "largest": 0.3}[next(p.measure for p in rates.PANELS if p.name == row["panel"])]
+        assert row["slope"] == pytest.approx(measured)
+        assert row["slope_worst_item"] == pytest.approx(0.3)
+
+
+def test_the_worst_item_and_the_floor_of_thresholds() -> None:
+    estimate, truth = np.array([1.0, 2.0, 6.0]), np.array([0.0, 0.0, 0.0])
+    assert simulations.largest_distance(estimate, truth) == 3  # 6 is 3 above the mean
+    binary = simulate.rasch(300, 6, design="sampled", p=0.7, seed=1)
+    every = np.ones(6, dtype=bool)
+    expected = math.sqrt(floor(binary.information(), centered=True))
+    assert floor_of_thresholds(binary, every) == pytest.approx(expected)
+
+
+def test_the_floor_of_thresholds_has_the_curvature_of_the_likelihood() -> None:
+    """The information about all thresholds by differences of the expected log-likelihood, everyone answering all."""
+    data = simulate.partial_credit(5, 3, categories=[2, 3, 4], seed=2)
+    layout = data.responses.thresholds
+    n = layout.n_entries
+
+    def expected(beta: np.ndarray) -> float:
+        total = 0.0
+        for theta, i in itertools.product(data.ability, range(3)):
+            true, other = (category_probabilities(theta, layout.cumulated(b)[i]) for b in (data.thresholds, beta))
+            used = true > 0
+            total += float(true[used] @ np.log(other[used]))
+        return total
+
+    step = 1e-3 * np.eye(n)
+    base = data.thresholds
+    hessian = [
+        [
+            (expected(base + a + b) - expected(base + a - b) - expected(base - a + b) + expected(base - a - b)) / 4e-6
+            for b in step
+        ]
+        for a in step
+    ]
+    free = np.linalg.inv(-np.array(hessian))
+    centered = free - np.outer(free.sum(axis=1), free.sum(axis=0)) / free.sum()
+    found = floor_of_thresholds(data, np.ones(n, dtype=bool))
+    assert found == pytest.approx(math.sqrt(np.trace(centered)), rel=1e-4)
 
 
 def test_our_default_is_compared_with_the_paper_s_split_by_split() -> None:

@@ -1,4 +1,5 @@
-"""Algorithms 1 and 2 of Nguyen & Zhang (2022), as printed, and the explicit pair counts that they take.
+"""Algorithms 1 and 2 of Nguyen & Zhang (2022), as printed, their algorithm for partial credit (2024), and the explicit
+pair counts that they take.
 
 Y_ij = sum_l w_l X_li (1 - X_lj): who answered i right and j wrong. B_ij: who answered both. Both have a cell for every
 pair of items ever seen together, which is what the matrix-free chain avoids.
@@ -12,6 +13,8 @@ same difficulties.
 >>> y = paper.regularize(paper.pair_counts(datasets.load_lsat()), nu=1.0)
 >>> paper.algorithm_2(y).difficulty.round(2).tolist()
 [-1.28, 0.47, 1.24, 0.17, -0.6]
+
+`two_phase` is the algorithm of Nguyen & Zhang (2024) for answers in ordered categories.
 """
 
 from __future__ import annotations
@@ -29,11 +32,21 @@ from spectral_irt.chain.stationary import linked_items
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.design import Design, Mask
+from spectral_irt.data.labels import Labels
 from spectral_irt.data.unlinked import describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, ConvergenceWarning, DesignError, OptionError, check_option
 from spectral_irt.text import stopped
 
-__all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
+__all__ = [
+    "PaperFit",
+    "TwoPhaseFit",
+    "algorithm_1",
+    "algorithm_2",
+    "pair_counts",
+    "regularize",
+    "seen_together",
+    "two_phase",
+]
 
 Stop = Literal["residual", "step"]
 STOPS = get_args(Stop)
@@ -56,6 +69,28 @@ class PaperFit:
     normalization: Floats
     n_iter: int
     residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPhaseFit:
+    """What `two_phase` returns.
+
+    Attributes
+    ----------
+    thresholds : float array
+        The first threshold of the first item, its second, and so on; items' locations have mean zero.
+    difficulty : float array
+        Of each item: the mean of its thresholds.
+    levels : tuple of PaperFit
+        The chain of each level k = 1, 2, ..., on the items with so many thresholds.
+    shift : float array
+        How far the mean of the k-th thresholds is from that of the first ones.
+    """
+
+    thresholds: Floats
+    difficulty: Floats
+    levels: tuple[PaperFit, ...]
+    shift: Floats
 
 
 def algorithm_1(
@@ -129,6 +164,94 @@ def algorithm_2(
     if np.any(own < rows):
         raise OptionError("every d_i must be at least the row sum of Y for its item.")
     return _power(y, own, beta_range, tol, max_iter, stop)
+
+
+def two_phase(
+    x: Any, *, nu: float = 0.0, tol: float = 1e-10, max_iter: int = 1_000_000, stop: str = "residual"
+) -> TwoPhaseFit:
+    """The spectral algorithm for partial credit: a chain for each level of thresholds, then the levels side by side.
+
+    With Y_ij(a, b) the number of persons who answered item i in category a and item j in category b, i not j:
+
+    1. For each k the chain with rates Y_ij(k, k - 1), solved by `algorithm_2`, has the k-th thresholds up to a shift.
+    2. For each k > 1 the shift is the one at which the sums over all i and j agree in
+       sum exp(beta_i1) Y_ij(1, k - 1) = sum exp(beta_jk) Y_ij(0, k), since the two patterns have the same total score.
+
+    With two categories it is `algorithm_2`. Between different levels it uses nothing but these sums; for work, use
+    `SpectralPartialCredit`, whose chain joins all levels and takes every pair of answers.
+
+    Parameters
+    ----------
+    x : Responses, dataframe or array
+        Persons x items, of categories 0, 1, ..., NaN where missing.
+    nu : float
+        Added to the rates of each level between items that some person answered differently there. Shifts are counted
+        without it. The authors' program takes 0.1.
+    tol, max_iter, stop
+        As in `algorithm_1`.
+
+    References
+    ----------
+    Nguyen & Zhang (2024). Novel spectral algorithms for the partial credit model. ICML, PMLR 235, 37840-37878.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectral_irt import paper, simulate
+    >>> data = simulate.partial_credit(5000, 6, categories=3, seed=1)
+    >>> fit = paper.two_phase(data.responses)
+    >>> float(np.abs(fit.thresholds - data.thresholds).max().round(1))
+    0.1
+    """
+    responses = as_responses(x, ordered=True)
+    layout = responses.thresholds
+    labels = responses.entries.items
+    # Of all thresholds: Y of (i, k) and (j, k') counts who answered i in category k and j in category k' - 1.
+    y = pair_counts(responses.entries, dense=True)
+    beta = np.zeros(layout.n_entries)
+    levels = []
+    shift = np.zeros(layout.widest)
+    first = np.flatnonzero(layout.level == 1)
+    for k in range(1, layout.widest + 1):
+        place = np.flatnonzero(layout.level == k)
+        rates = regularize(y[np.ix_(place, place)], nu)
+        _refuse_unordered(rates, labels[place], k)
+        fit = algorithm_2(rates, tol=tol, max_iter=max_iter, stop=stop)
+        levels.append(fit)
+        beta[place] = fit.difficulty
+        if k > 1:
+            other_item = layout.item[first][:, None] != layout.item[place]
+            one_below = y[np.ix_(first, place)] * other_item  # i in category 1, j in k - 1
+            zero_above = y[np.ix_(place, first)].T * other_item  # i in category 0, j in k
+            shift[k - 1] = _log_ratio(np.exp(beta[first]) @ one_below, zero_above @ np.exp(beta[place]), k)
+            beta[place] += shift[k - 1]
+    difficulty = layout.mean(beta)
+    origin = difficulty.mean()
+    return TwoPhaseFit(beta - origin, difficulty - origin, tuple(levels), shift)
+
+
+def _refuse_unordered(rates: Floats, labels: Labels, level: int) -> None:
+    """An error where the chain of a level would not go from every item to every other: it would have no solution."""
+    from scipy.sparse.csgraph import connected_components
+
+    n_groups, group = connected_components(rates, connection="strong")
+    if n_groups > 1:
+        outside = labels[group != np.argmax(np.bincount(group))].tolist()
+        raise DesignError(
+            f"the chain of thresholds {level} does not lead from every item to every other: "
+            f"{', '.join(map(str, outside[:5]))} ({len(outside):,} in all) are passed by nobody, or failed by nobody, "
+            "who did otherwise on the rest. Merge categories, drop the items, or say `nu=0.1`."
+        )
+
+
+def _log_ratio(below: Floats, above: Floats, level: int) -> float:
+    """log(sum below / sum above), the shift of a level."""
+    if not (below.any() and above.any()):
+        raise DesignError(
+            f"thresholds {level} cannot be placed beside thresholds 1: nobody answered one item in category 1 and "
+            f"another in {level - 1}, or nobody one in category 0 and another in {level}."
+        )
+    return float(np.log(below.sum() / above.sum()))
 
 
 def _counts_of_pairs(given: Any) -> Pairs:
