@@ -41,13 +41,14 @@ def test_only_public_names_are_offered(module):
 def test_results_that_a_method_does_not_have_are_not_offered(lsat):
     spectral = si.SpectralRasch().fit(lsat)
     conditional = si.ConditionalRasch().fit(lsat)
-    assert "loglik_" not in dir(spectral)
+    pairwise = si.ChoppinRasch().fit(lsat)
+    assert "loglik_" not in dir(pairwise)
     assert "loglik_" in dir(conditional)
-    for fit in (spectral, conditional):
+    for fit in (spectral, conditional, pairwise):
         for name in dir(fit):
             getattr(fit, name)
-    with pytest.raises(AttributeError, match="SpectralRasch has no loglik_"):
-        spectral.loglik_  # noqa: B018
+    with pytest.raises(AttributeError, match="ChoppinRasch has no loglik_"):
+        pairwise.loglik_  # noqa: B018
 
 
 # Copies.

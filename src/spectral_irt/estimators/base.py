@@ -377,6 +377,7 @@ class RaschEstimator:
         with one_blas_thread() if small_algebra else nullcontext():
             estimate = self._estimate(responses, tell, **design)
         self._learn(responses, estimate)
+        self._remember(data)
         log.info(
             "%s: %d items from %d responses of %d people, %d iterations, %.2f s",
             type(self).__name__,
@@ -400,6 +401,9 @@ class RaschEstimator:
             self.covariance_ = fixed(covariance)
         for name, value in estimate.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+
+    def _remember(self, data: Any) -> None:
+        """Where something is computed from the data later: which they were."""
 
     def _surely_forms_matrices(self, responses: Responses, **design: Any) -> bool:
         """Whether the fit holds matrices of thresholds by thresholds, where these are few enough, whatever the answers
@@ -548,8 +552,12 @@ class RaschEstimator:
     def __dir__(self) -> list[str]:
         """After `fit`, without the results that this method does not have."""
         fitted = "calibration_" in vars(self)
-        absent = {name for name in OF_SOME_METHODS if fitted and not hasattr(self, name)}
+        absent = {name for name in OF_SOME_METHODS if fitted and not self._offers(name)}
         return [name for name in super().__dir__() if name not in absent]
+
+    def _offers(self, name: str) -> bool:
+        """Whether there is such a result, without computing it."""
+        return hasattr(self, name)
 
     def items(self) -> Table:
         """`Calibration.items`."""

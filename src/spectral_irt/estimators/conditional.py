@@ -18,9 +18,10 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.unlinked import refuse_parts
 from spectral_irt.errors import check_option
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.base import Estimate, Tell, convergence
 from spectral_irt.estimators.chain_alone import start_thresholds
 from spectral_irt.estimators.estimable import DENSE_ITEMS, Errors, EstimableItems, estimable_items
+from spectral_irt.estimators.likelihood_of_fit import LikelihoodOfFit
 from spectral_irt.estimators.linear_design import DesignMatrix, RatingScale
 
 ConditionalSe = Literal["information", "sandwich", "none"]
@@ -102,7 +103,7 @@ def _standard_errors(kind: str, optimum: PenalizedPoint, likelihood: ExactLikeli
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Conditional(RaschEstimator):
+class Conditional(LikelihoodOfFit):
     """Conditional maximum likelihood for any number of thresholds."""
 
     se: str = "information"
@@ -160,8 +161,8 @@ class ConditionalRasch(Conditional):
         Larger = harder; mean zero over the items that have an estimate. NaN for items without a finite one: those
         that everyone or no one answered right. A design without a common scale is an error.
     status_ : array of str
-    loglik_ : float
-        Conditional log-likelihood at the estimate.
+    loglik_, n_parameters_, aic_, bic_ : float, int, float, float
+        Conditional log-likelihood at the estimate, how many parameters were free, and what follows from both.
     n_iter_, residual_ : int, float
         Passes over the answers, and the largest derivative of the log-likelihood.
     n_patterns_ : int

@@ -15,6 +15,7 @@ from spectral_irt.errors import OptionError, unknown_option
 from spectral_irt.estimators import spectral_errors
 from spectral_irt.estimators.base import ADAPTIVE, DESIGNS, FIXED, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.estimable import person_weights
+from spectral_irt.estimators.likelihood_of_fit import LikelihoodOfFit
 from spectral_irt.estimators.spectral_steps import spectral_fit
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def options_of(estimator: RaschEstimator, tell: Tell, weights: ArrayLike | None 
     return {**options, "progress": tell, "weights": weights}
 
 
-class Spectral(RaschEstimator):
+class Spectral(LikelihoodOfFit):
     """The spectral estimators: a fixed design is theirs, an adaptive one that of marginal likelihood."""
 
     se: str
@@ -185,6 +186,9 @@ class SpectralRasch(Spectral):
         residual); and how much one pass of the chain shrinks the slowest error (near 1: weak links).
     information_ : float array
         Information that the answers carry on each item.
+    loglik_, n_parameters_, aic_, bic_ : float, int, float, float
+        Of the conditional likelihood, computed when first asked for, from the data that the fit was made of as long as
+        these are there; `analyse(responses).likelihood()` has them of any responses.
     status_, regularization_, findings_
 
     References
@@ -248,6 +252,8 @@ class SpectralPartialCredit(Spectral):
         Item after item (`n_thresholds_` of each); larger = harder. NaN without an estimate.
     difficulty_, se_ : float arrays
         The location of each item, the mean of its thresholds; the mean of all locations is zero.
+    loglik_, n_parameters_, aic_, bic_ : float, int, float, float
+        As for `SpectralRasch`.
     findings_ : tuple of Finding
         Thresholds out of order among them.
 
