@@ -196,6 +196,10 @@ def test_what_is_refused_is_said_in_a_line(cli, good, line, says):
 def test_a_long_table_without_its_items_says_so(cli):
     Path("log.csv").write_text("student_id,is_correct,ts\n1,1,2026-11-01 00:00:00\n2,0,2026-11-01 00:00:01\n")
     cli.refused("fit log.csv", "log.csv: no column names the items", "'student_id', 'is_correct', 'ts'", "--item")
+    Path("marks.csv").write_text("candidate,rater,what,score\n" + "a,R1,x,1\na,R2,x,2\nb,R1,y,0\nb,R2,y,1\n")
+    cli.refused("fit marks.csv", "If these are ratings and 'rater' says who rated, say --facet rater.")
+    cli.refused("fit marks.csv --facet rater", "'score'. Name the one with the items by --item.")
+    cli.refused("fit marks.csv --item what", "If several raters gave them, say --facet", "otherwise --duplicates first")
     Path("wide.csv").write_text("student_id,q1,ts\n1,1,2026-11-01 00:00:00\n2,0,2026-11-01 00:00:01\n")
     cli.refused("fit wide.csv", "column 'ts', row 1 holds '2026-11-01 00:00:00'")
 

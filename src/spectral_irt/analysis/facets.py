@@ -20,8 +20,9 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.agreement import agreement
-from spectral_irt.inference.facet_findings import facet_findings
+from spectral_irt.inference.facet_findings import are_no_cause_of_halo, facet_findings, is_significant
 from spectral_irt.inference.facets import CERTAIN, facet_table, fit_by_level
+from spectral_irt.inference.fit.halo import halo_of_facet
 from spectral_irt.inference.fit.item_fit import verdict
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.interactions import interactions, item_contrasts
@@ -136,11 +137,12 @@ class AnalysisOfRatings(AnalysisOfPeople):
         `severity` (larger = more severe), `se, n`; `infit, infit_z, outfit, outfit_z` at the estimated abilities, below
         1 where people have few ratings; the same given the totals (`infit_conditional, ...`), 1 expected; given the
         totals too, `discrimination, discrimination_se`, the slope of ratings on ability (below 1: middle categories
-        overused, above: lowest and highest); `halo, halo_z`: how much the sums of a rater's ratings of one person vary,
-        1 expected; `observed_average, fair_average` in the codes of the data (the mean rating, and that of the average
-        person on all items); `subset` (levels of one can be compared); the verdict `misfit` ("underfit", "overfit",
-        "central", "extreme ratings" or ""), and `status`, which has it in the place of "ok"; and the agreement with
-        others where they met, with what is expected given the totals.
+        overused, above: lowest and highest); `point_measure, point_measure_expected`, the correlation of ratings with
+        measures, and what the model expects of it; `halo, halo_z`: how much the sums of a rater's ratings of one person
+        vary, 1 expected; `observed_average, fair_average` in the codes of the data (the mean rating, and that of
+        the average person on all items); `subset` (levels of one can be compared); the verdict `misfit` ("underfit",
+        "overfit", "central", "extreme ratings" or ""), and `status`, which has it in the place of "ok"; and the
+        agreement with others where they met, with what is expected given the totals.
 
         Parameters
         ----------
@@ -269,7 +271,12 @@ class AnalysisOfRatings(AnalysisOfPeople):
         for name in self.facets:
             levels = columns_of(self.facet, name)
             interactions = columns_of(self.interactions, name)
-            findings += facet_findings(self.responses, name, levels, interactions, self._halo(name))
+            halo = self._halo(name)
+            without_misfits = None
+            no_cause = are_no_cause_of_halo(levels)
+            if is_significant(halo) and not no_cause.all():
+                without_misfits = halo_of_facet(self.calibration, self.responses, name, among=no_cause)
+            findings += facet_findings(self.responses, name, levels, interactions, halo, without_misfits)
         return findings
 
     @once
@@ -290,6 +297,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
         }
         spread = separation(severity, se)
         reliability = 0.0 if spread.unseen else spread.reliability
+        if not (se > 0).any():  # anchored severities have no errors
+            reliability = np.nan
         numbers = {"reliability": reliability, "separation": spread.separation, "strata": spread.strata}
         record |= {key: value if np.isfinite(value) else None for key, value in numbers.items()}
         record |= dict.fromkeys(("chi2", "df", "p"))
@@ -306,6 +315,8 @@ class AnalysisOfRatings(AnalysisOfPeople):
         if n_pairs:
             for key in ("agreement", "expected"):
                 record[key] = float(meetings["pairs"] @ np.nan_to_num(meetings[key]) / n_pairs)
+            if record["expected"] < 1:
+                record["kappa"] = (record["agreement"] - record["expected"]) / (1 - record["expected"])
         return record
 
     def _facet_tables(self, parts: Parts, every: bool) -> dict[str, Columns]:
@@ -380,11 +391,15 @@ def _facet_line(study: AnalysisOfRatings, name: str, record: Mapping[str, Any]) 
         text = f"{levels}, {some}severity {np.nanmin(severity):z.2f} to {np.nanmax(severity):z.2f} logits"
         if record["reliability"] is not None:
             text += f", reliability {record['reliability']:.2f}, separation {record['separation']:.2f}"
+            text += f", strata {record['strata']:.2f}"
         parts.append(text)
     if record["p"] is not None:
         parts.append(f"equal severities: chi-square {record['chi2']:.1f}, df {record['df']:,}, {p_value(record['p'])}")
     if "agreement" in record:
-        parts.append(f"exact agreement {record['agreement']:.0%}, expected {record['expected']:.0%}")
+        agreement_of_all = f"exact agreement {record['agreement']:.0%}, expected {record['expected']:.0%}"
+        if "kappa" in record:
+            agreement_of_all += f" (Rasch-kappa {record['kappa']:z.2f})"
+        parts.append(agreement_of_all)
     if record["halo"] is not None:
         parts.append(f"halo {record['halo']:.2f} (1 expected)")
     return "; ".join(parts)

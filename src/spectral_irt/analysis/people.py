@@ -25,7 +25,7 @@ from spectral_irt.data.labels import column_of
 from spectral_irt.errors import Finding, OptionError, check_option
 from spectral_irt.inference.facets import fair_average, subset_of_persons
 from spectral_irt.inference.fit.halo import Halo, halo_of_facet
-from spectral_irt.inference.groups.grouping import group_columns
+from spectral_irt.inference.groups.grouping import by_label, group_columns, without_tests_across_subsets
 from spectral_irt.inference.groups.sampling import Sampling
 from spectral_irt.inference.ranks.intervals import person_ranks
 from spectral_irt.inference.scores.cut_scores import cut_columns, lowest_scores, raw_cuts, scale_cuts
@@ -691,7 +691,11 @@ class AnalysisOfPeople:
     def _group_means(self, name: str, labels: Any) -> Columns:
         self._tell("mean abilities of groups")
         beta = self.calibration.thresholds
-        return group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.sampling)
+        columns = group_columns(self.responses, beta, self.abilities("wle"), labels, name, self.sampling)
+        subset = self._subset()
+        if subset is None:
+            return columns
+        return without_tests_across_subsets(columns, by_label(self.responses, labels), subset)
 
     @tabled
     def cuts(self, cuts: Sequence[float], *, raw: bool | Literal["codes"] = False) -> Columns:

@@ -309,7 +309,8 @@ class Reading:
         except ResponseValueError as error:
             if known:
                 raise
-            raise self._no_items(files) or error from error  # perhaps a long table that was taken for a wide one
+            problem = self._no_items(files, has_facets=bool(how.get("facets")))
+            raise problem or error from error  # perhaps a long table that was taken for a wide one
         noun = "items" if responses.facets is None else f"combinations of {' and '.join(responses.facets.names)}"
         allowed.reserve(
             persons=responses.n_persons,
@@ -346,11 +347,14 @@ class Reading:
         bank._refuse_ordered(responses)
         return responses
 
-    def _no_items(self, files: Sequence[str], bank: Bank | None = None) -> ReadError | None:
+    def _no_items(
+        self, files: Sequence[str], bank: Bank | None = None, *, has_facets: bool = False
+    ) -> ReadError | None:
         """What is wrong with files that cannot be read because the column that names the items is gone. Without a bank
         the columns must have both a person and a response."""
         from spectral_irt.reading.columns import ROLE_OF, plain, without_items
         from spectral_irt.reading.formats import find_files, open_table
+        from spectral_irt.reading.item_columns import rater_advice
 
         if self.item is not None or self.sql is not None or "-" in files:
             return None
@@ -368,9 +372,13 @@ class Reading:
             return None
         else:
             lack = ", and none is called as an item of the bank"
+        remedy = "Name the one with the items by `item=`."
+        advice = rater_advice(columns)
+        if bank is None and not has_facets and advice:
+            remedy = f"{advice} {remedy}"
         return ReadError(
             f"{first.name}: no column names the items (item, question and the like){lack}. Its columns are "
-            f"{listed(columns)}. Name the one with the items by `item=`."
+            f"{listed(columns)}. {remedy}"
         )
 
     def given(self, files: Sequence[str] = ()) -> dict[str, Any]:

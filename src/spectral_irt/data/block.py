@@ -447,8 +447,10 @@ class Repeats:
         """An error, unless one of them was asked for."""
         if self.counts == "error":
             first = [(persons[u], items[i]) for u, i in self.first]
-            remedy = "Say `duplicates='first' or 'last'` to keep one answer of each; or `facets=` with the column "
-            raise repeated(source, self.pairs, first, f"{remedy}of the raters, if there are several.")
+            remedy = "If several raters gave them, say `facets=` with the column of the raters; otherwise "
+            raise repeated(
+                source, self.pairs, first, f"{remedy}`duplicates='first' or 'last'` keeps one answer of each."
+            )
 
 
 def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:

@@ -17,7 +17,7 @@ from spectral_irt.inference.facets import CENTRAL, CERTAIN, SHARP
 from spectral_irt.inference.fit.halo import Halo
 from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.tables import Columns
-from spectral_irt.text import listed, one_or_many, plural
+from spectral_irt.text import and_list, listed, one_or_many, plural
 
 SURE = 3.0  # standard errors from the mean of the raters
 FAR = 1.0  # logits from there
@@ -36,13 +36,19 @@ class Oddity(NamedTuple):
 
 
 def facet_findings(
-    responses: Responses, name: str, table: Columns, pairs: Columns, impressions: Halo | None = None
+    responses: Responses,
+    name: str,
+    table: Columns,
+    pairs: Columns,
+    impressions: Halo | None = None,
+    without_misfits: Halo | None = None,
 ) -> list[Finding]:
     """What is odd about the levels of a facet, by their table (too severe, misfitting, hardly seen), by whom they
-    rated, by their interactions with items, and whether ratings of one level depend on each other."""
+    rated, by their interactions with items, and whether ratings of one level depend on each other: `impressions`, and
+    `without_misfits` those of the levels that `are_no_cause_of_halo`."""
     return [
         *_odd_levels(name, table),
-        *_halo(responses, name, table, impressions),
+        *_halo(responses, name, table, impressions, without_misfits),
         *_one_rater(responses, name),
         *_interactions(name, pairs),
     ]
@@ -65,21 +71,22 @@ def _oddities(table: Columns) -> list[Oddity]:
             "note",
             np.abs(table["severity"]) > np.maximum(FAR, SURE * table["se"]),
             f"more than {FAR:g} logit from the mean",
-            "The measures of people allow for it; look at how they were trained.",
+            "The measures of people allow for it; look for the reason.",
         ),
         Oddity(
             "erratic_levels",
             "warning",
             misfit == "underfit",
             "less predictable than the model says (underfit)",
-            "Their ratings say less than the model takes them to say; look at single ratings.",
+            "Their ratings say less than the model takes them to say; look at their interactions with items, and at "
+            "single ratings.",
         ),
         Oddity(
             "regular_levels",
             "note",
             misfit == "overfit",
             "more predictable than the model says (overfit)",
-            "Look whether they saw the ratings of others, or rated one item by another.",
+            "Look whether they used few categories, saw the ratings of others, or rated one item by another.",
         ),
         Oddity(
             "central_levels",
@@ -105,8 +112,24 @@ def _oddities(table: Columns) -> list[Oddity]:
     ]
 
 
-def _halo(responses: Responses, name: str, table: Columns, halo: Halo | None) -> Iterator[Finding]:
-    if halo is None or halo.z <= 0 or two_sided(halo.z) / 2 >= HALO:
+def is_significant(halo: Halo | None) -> bool:
+    """Do sums of one level's ratings of a person vary more than the model expects?"""
+    return halo is not None and halo.z > 0 and bool(two_sided(halo.z) / 2 < HALO)
+
+
+def are_no_cause_of_halo(table: Columns) -> Mask:
+    """Levels whose sums vary as the model says but for impressions. Where ratings are flat, steep or at random, sums of
+    a person's ratings vary more without any."""
+    return ~np.isin(table["misfit"], ("underfit", CENTRAL, SHARP))
+
+
+def _halo(
+    responses: Responses, name: str, table: Columns, halo: Halo | None, without_misfits: Halo | None
+) -> Iterator[Finding]:
+    if halo is None or not is_significant(halo):
+        return
+    if without_misfits is not None and not is_significant(without_misfits):
+        yield _sums_of_misfits(name, table, halo, without_misfits)
         return
     sentence = (
         f"Ratings of the same person by one {name} depend on each other (halo): their sums vary "
@@ -117,6 +140,8 @@ def _halo(responses: Responses, name: str, table: Columns, halo: Halo | None) ->
         "Standard errors of persons and the EAP reliability allow for it. More ratings of a person by the same "
         f"{name} tell little; more {plural(name)} do."
     )
+    if without_misfits is not None:
+        sentence += f" Without {_misfits(name, table)} they vary {without_misfits.ratio:.2f} times as much."
     clear = (adjusted(two_sided(halo.of_level_z), "holm") < CERTAIN) & (halo.of_level > 1)
     only_some = bool(0 < 2 * clear.sum() <= len(clear))
     if only_some:
@@ -125,13 +150,30 @@ def _halo(responses: Responses, name: str, table: Columns, halo: Halo | None) ->
         # Given the total of two, the sums vary alike.
         if clear.sum() > 1 and 2 * np.sum(n_met == 2) > np.sum(n_met > 1):
             sentence += f" Where a person has two {plural(name)}, halo of one shows in the sums of the other, too."
-    unpredictable = clear & (table["misfit"] == "underfit")
-    if only_some and unpredictable.any():
+    misfitting = clear & ~are_no_cause_of_halo(table)
+    if only_some and misfitting.any():
         remedy = (
-            f"Look at {listed(table[name][unpredictable])} first: unpredictable ratings make such sums vary without "
-            f"any impression. {remedy}"
+            f"Look at {listed(table[name][misfitting])} first: ratings that misfit make such sums vary without any "
+            f"impression. {remedy}"
         )
     yield Finding("halo", "warning", sentence, remedy)
+
+
+def _sums_of_misfits(name: str, table: Columns, halo: Halo, without_misfits: Halo) -> Finding:
+    """No halo: the levels that misfit make the sums vary."""
+    sentence = (
+        f"Sums of the ratings of one person by one {name} vary {halo.ratio:.2f} times as much as the model expects "
+        f"(z = {halo.z:.1f}), because of {_misfits(name, table)}: without, {without_misfits.ratio:.2f} times "
+        f"(z = {without_misfits.z:.1f}). So no halo is seen."
+    )
+    return Finding("halo", "note", sentence, "Standard errors of persons and the EAP reliability allow for these sums.")
+
+
+def _misfits(name: str, table: Columns) -> str:
+    """The levels whose misfit makes sums vary, with what it is: 'Greco' (underfit) and 'Eklund' (central)."""
+    misfitting = ~are_no_cause_of_halo(table)
+    kinds = dict.fromkeys(table["misfit"][misfitting].tolist())
+    return and_list([f"{listed(table[name][table['misfit'] == kind])} ({kind})" for kind in kinds])
 
 
 def _one_rater(responses: Responses, name: str) -> Iterator[Finding]:
@@ -146,7 +188,7 @@ def _one_rater(responses: Responses, name: str) -> Iterator[Finding]:
         f"{n_one:,} of {n_rated:,} people {have} ratings of one {name} only: they do not tell how severe that {name} "
         "is, and their own measures rest on it."
     )
-    remedy = f"Have people rated by two {plural(name)} or more where severities matter."
+    remedy = f"Where severities matter, let people have ratings of two {plural(name)} or more."
     yield Finding("one_rater", "warning" if n_one > n_rated / 2 else "note", sentence, remedy)
 
 

@@ -21,7 +21,7 @@ from spectral_irt.inference.fit.item_fit import SQUARES, verdict
 from spectral_irt.inference.fit.level_fit import level_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
-from spectral_irt.inference.rating_tables import codes_of_ratings
+from spectral_irt.inference.rating_tables import codes_of_ratings, point_measure_correlation
 from spectral_irt.inference.results import adjusted, two_sided
 from spectral_irt.tables import Columns
 
@@ -56,7 +56,8 @@ def facet_table(
         halo = impressions.of_level
         halo_z = impressions.of_level_z
         fit["discrimination_se"] = fit["discrimination_se"] * max(impressions.ratio, 1.0) ** 0.5
-    misfit = level_verdict(fit)
+    fit |= point_measure_correlation(rated, responses, calibration.thresholds, ability, level, len(labels))
+    misfit = level_verdict(fit, measures["subset"])
     subset = first_of_levels(rated.subset_of_item, level, len(labels))
     mean_ability = mean_of_subsets(rated, responses, ability)[subset]
     return {
@@ -96,13 +97,14 @@ def fit_by_level(
     return columns | {name: conditional[name] for name in ("discrimination", "discrimination_se")}
 
 
-def level_verdict(fit: Columns) -> NDArray[Any]:
+def level_verdict(fit: Columns, subset: Ints) -> NDArray[Any]:
     """Which levels misfit: "underfit" or "overfit" by the conditional infit, as of items; "central" or "extreme
     ratings" by the slope (Holm); at 5% for both tests of all levels, and only where it is large enough to matter.
 
     Ratings at random are flat as well, so that underfit comes first. Slopes are tested against the model's 1, which is
-    their average; how large they are goes by their median: where some raters are flat, all others are steeper than the
-    average. The median has an error of its own, so that a test against it would name raters too often.
+    their average; how large they are goes by the median of their subset: where some raters are flat, all others whom
+    they meet are steeper than the average. The median has an error of its own, so that a test against it would name
+    raters too often.
     """
     z = fit["infit_conditional_z"]
     misfit = verdict(two_sided(z), z, fit["infit_conditional"], OF_EACH_TEST)["misfit"]
@@ -112,7 +114,11 @@ def level_verdict(fit: Columns) -> NDArray[Any]:
     slope_z = (slope - 1) / fit["discrimination_se"]
     significant = adjusted(two_sided(slope_z), "holm") < OF_EACH_TEST
     significant &= misfit != "underfit"
-    relative_slope = slope / max(float(np.median(slope[np.isfinite(slope)])), FLAT)
+    relative_slope = np.full(len(slope), np.nan)
+    for number in np.unique(subset):
+        together = (subset == number) & np.isfinite(slope)
+        if together.any():
+            relative_slope[together] = slope[together] / max(float(np.median(slope[together])), FLAT)
     misfit[significant & (slope_z < 0) & (relative_slope < FLAT)] = CENTRAL
     misfit[significant & (slope_z > 0) & (relative_slope > STEEP)] = SHARP
     return misfit

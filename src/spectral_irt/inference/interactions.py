@@ -141,15 +141,20 @@ def _cells_with_groups(
         averages = cell_averages(rated, members, point.gradient, level, len(labels))
         other = np.repeat(np.array([group], dtype=object), len(labels))
         parts.append(_cells_at(point, design, level, every_level, other, averages))
-    averages_of_groups = zip(*(part.averages for part in parts), strict=True)
+    averages = Averages(
+        n=np.concatenate([part.averages.n for part in parts]),
+        observed=np.concatenate([part.averages.observed for part in parts]),
+        expected=np.concatenate([part.averages.expected for part in parts]),
+    )
+    met = np.flatnonzero(averages.n)  # a rater may have rated nobody of a group
     return Cells(
-        level=np.concatenate([part.level for part in parts]),
-        other=np.concatenate([part.other for part in parts]),
-        score=np.concatenate([part.score for part in parts]),
-        information=np.concatenate([part.information for part in parts]),
-        with_level=np.concatenate([part.with_level for part in parts]),
-        with_parameters=sparse.csr_array(sparse.vstack([part.with_parameters for part in parts])),
-        averages=Averages(*(np.concatenate(column) for column in averages_of_groups)),
+        level=np.concatenate([part.level for part in parts])[met],
+        other=np.concatenate([part.other for part in parts])[met],
+        score=np.concatenate([part.score for part in parts])[met],
+        information=np.concatenate([part.information for part in parts])[met],
+        with_level=np.concatenate([part.with_level for part in parts])[met],
+        with_parameters=sparse.csr_array(sparse.vstack([part.with_parameters for part in parts]))[met],
+        averages=Averages(averages.n[met], averages.observed[met], averages.expected[met]),
     )
 
 

@@ -21,6 +21,7 @@ from spectral_irt.persons.abilities import checked
 from spectral_irt.persons.residuals import LEAST, UNEXPECTED_OF_ALL, answers_at
 from spectral_irt.tables import Columns
 
+NOTHING_VARIES = 1e-9  # of the sum of squares around zero, what is left around the mean: less is rounding
 UNEXPECTED = 3.0  # standard deviations of a rating from what is expected, from which on it is listed
 
 
@@ -160,6 +161,90 @@ def _unexpected(
             )
         )
     return Unexpected(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+class CorrelationSums(NamedTuple):
+    """Sums over the ratings of each level: of the rating, of the measure of person less location and severity, and of
+    what is expected of the rating, with its variance."""
+
+    n: Floats
+    rating: Floats
+    rating_squared: Floats
+    measure: Floats
+    measure_squared: Floats
+    rating_with_measure: Floats
+    expected: Floats
+    expected_squared: Floats
+    expected_with_measure: Floats
+    variance: Floats
+
+
+def point_measure_correlation(
+    rated: FacetMeasures, responses: Responses, thresholds: Floats, ability: Floats, level: Ints, n_levels: int
+) -> Columns:
+    """`point_measure`, the correlation of each level's ratings with the measures of the persons less the locations of
+    what they were rated on, and `point_measure_expected`, what the model expects of it:
+
+        cov(E, m) / sqrt((var E + mean V) var m),    E and V the mean and the variance of a rating at the measure m.
+
+    Extreme totals are left out. NaN where nothing varies.
+    """
+    beta = checked(responses, thresholds)
+    layout = responses.thresholds
+    kernel_arguments = (beta, layout, codes_of_ratings(rated), layout.mean(thresholds), level, n_levels)
+    sums = CorrelationSums(*responses.entries.sum(_correlation_sums, *kernel_arguments, persons=(ability,)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+
+        def covariance(products: Floats, first: Floats, second: Floats) -> Floats:
+            """n times it; zero but for rounding where nothing varies."""
+            around_mean = products - first * second / sums.n
+            return np.where(np.abs(around_mean) > NOTHING_VARIES * np.abs(products), around_mean, 0.0)
+
+        of_measure = covariance(sums.measure_squared, sums.measure, sums.measure)
+        of_rating = covariance(sums.rating_squared, sums.rating, sums.rating)
+        of_expected = covariance(sums.expected_squared, sums.expected, sums.expected) + sums.variance
+        with_rating = covariance(sums.rating_with_measure, sums.rating, sums.measure)
+        with_expected = covariance(sums.expected_with_measure, sums.expected, sums.measure)
+        return {
+            "point_measure": with_rating / np.sqrt(of_rating * of_measure),
+            "point_measure_expected": with_expected / np.sqrt(of_expected * of_measure),
+        }
+
+
+def _correlation_sums(
+    block: Block,
+    ability: Floats,
+    beta: Floats,
+    layout: Thresholds,
+    codes: Floats,
+    location: Floats,
+    level: Ints,
+    n_levels: int,
+) -> Floats:
+    """The fields of `CorrelationSums`, levels in columns."""
+    sums = np.zeros((len(CorrelationSums._fields), n_levels))
+    cumulated = layout.cumulated(np.nan_to_num(beta))
+    for answers in answers_at(block, ability, beta, layout):
+        item = answers.item.astype(np.int64)
+        p = category_probabilities(answers.theta, cumulated[item])
+        rating = codes[item, answers.x.astype(np.int64)]
+        expected = (p * codes[item]).sum(axis=1)
+        variance = (p * codes[item] ** 2).sum(axis=1) - expected**2
+        measure = answers.theta - location[item]
+        values = CorrelationSums(
+            n=np.ones(len(item)),
+            rating=rating,
+            rating_squared=rating**2,
+            measure=measure,
+            measure_squared=measure**2,
+            rating_with_measure=rating * measure,
+            expected=expected,
+            expected_squared=expected**2,
+            expected_with_measure=expected * measure,
+            variance=variance,
+        )
+        sums += [np.bincount(level[item], weights=value, minlength=n_levels) for value in values]
+    return sums
 
 
 class ChiSquare(NamedTuple):

@@ -304,13 +304,20 @@ def _codes_of(table: Table, columns: Sequence[int]) -> str:
     return f"{len(numbers):,} values, {numbers[0]:g} to {numbers[-1]:g}"
 
 
+def rater_advice(columns: Sequence[Any]) -> str:
+    """What to say where one of the columns is named as one that says who rated."""
+    rating = [str(name) for name in columns if RATERS.intersection(words_of(name))]
+    if len(rating) != 1:
+        return ""
+    return f"If these are ratings and {rating[0]!r} says who rated, say `facet={rating[0]!r}`."
+
+
 def family_advice(table: Table, layout: Wide) -> ColumnFamilies:
     """What to say of the columns where one of them cannot be read, and many are there, or one may say who rated."""
     columns = layout.columns
-    rating = [str(table.columns[k]) for k in columns if RATERS.intersection(words_of(table.columns[k]))]
-    if len(rating) == 1:
-        advice = f" If these are ratings and {rating[0]!r} says who rated, say `facet={rating[0]!r}`."
-        return ColumnFamilies(advice, says_who_rated=True)
+    advice = rater_advice([table.columns[k] for k in columns])
+    if advice:
+        return ColumnFamilies(f" {advice}", says_who_rated=True)
     families = families_of([table.columns[k] for k in columns])
     members = frozenset(name for family in families for name in family.names)
     if len(columns) < MANY_ITEMS or len(families) < 2:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.analysis.facets import facet_lines, facet_tables, severest_first
 from spectral_irt.inference.facets import CERTAIN
@@ -23,12 +25,14 @@ LEVELS = (
     Column("observed_average", "Average", 2),
     Column("fair_average", "Fair", 2),
     Column("infit_conditional", "Infit", 2),
+    Column("infit_conditional_z", "Infit z", 1),
     Column("outfit_conditional", "Outfit", 2),
+    Column("point_measure", "Point-measure", 2),
+    Column("point_measure_expected", "Expected", 2),
     Column("agreement", "Agreement", 2),
+    Column("agreement_expected", "Expected", 2),
     Column("status", "Status"),
-    Column("agreement_expected", "Expected agreement", 2, closed=True),
-    Column("infit_conditional_z", "Infit z", 2, closed=True),
-    Column("outfit_conditional_z", "Outfit z", 2, closed=True),
+    Column("outfit_conditional_z", "Outfit z", 1, closed=True),
     Column("infit", "Infit at estimated measures", 2, closed=True),
     Column("outfit", "Outfit at estimated measures", 2, closed=True),
     Column("discrimination", "Discrimination (1: the model's)", 2, closed=True),
@@ -66,8 +70,10 @@ MEANING = (
     "Severities are in logits and sum to zero; larger = more severe. The fair average is the mean rating that the "
     "average person would get, in the codes of the data. Infit and outfit are given the totals of the persons: 1 is "
     "expected, above 1 is underfit (noise), below 1 overfit (more regular than the model). Status: a misfit is named "
-    "where it is significant (5% for all together) and large. Agreement: the share of equal ratings where two rated "
-    "the same person on the same item, and what the model expects of it given the totals. Equal severities: a test of "
+    "where it is significant (5% for all together) and large. Point-measure: the correlation of the ratings with the "
+    "measures, and what the model expects of it. Agreement: the share of equal ratings where two rated the same person "
+    "on the same item, and what the model expects of it given the totals; Rasch-kappa is (agreement - expected) / "
+    "(1 - expected). Equal severities: a test of "
     "the hypothesis that all severities are the same."
 )
 OF_SUBSETS = "Severities, measures and fair averages of subsets that nothing links cannot be compared."
@@ -170,10 +176,17 @@ def _severities(data: ReportData, name: str, key: str) -> list[Any]:
 
 def _how_many_biases(biases: Columns, name: str, crossed_with: str) -> Text:
     n_significant = int((biases["p_holm"] < CERTAIN).sum())
+    n_tested = int(np.isfinite(biases["bias"]).sum())
+    n_biases = len(biases["bias"])
     bias = f"{name}-by-{crossed_with} bias"
-    of_all = count(len(biases["bias"]), bias, f"{bias}es")
+    if not n_tested:
+        return Text(f"No {bias} can be told from the severities here.")
+    of_all = count(n_tested, bias, f"{bias}es")
     verb = one_or_many(n_significant, "is", "are")
-    return Text(f"{n_significant:,} of {of_all} {verb} significant (Holm, 5%); the appendix has all.")
+    others = ""
+    if n_tested < n_biases:
+        others = f"{n_biases - n_tested:,} more cannot be told from the severities; "
+    return Text(f"{n_significant:,} of {of_all} {verb} significant (Holm, 5%); {others}the appendix has all.")
 
 
 def _biases(biases: Columns, name: str, crossed_with: str, key: str) -> list[Any]:

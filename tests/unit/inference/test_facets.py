@@ -9,14 +9,15 @@ import pytest
 from scipy import stats
 
 import spectral_irt as si
-from ratings import given_totals, simulated
+from ratings import given_totals, ratings, simulated
+from spectral_irt.analysis.facets import facet_lines
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.inference.agreement import agreement
-from spectral_irt.inference.facet_findings import facet_findings
+from spectral_irt.inference.facet_findings import are_no_cause_of_halo, facet_findings
 from spectral_irt.inference.facets import facet_table
-from spectral_irt.inference.fit.halo import Halo
+from spectral_irt.inference.fit.halo import Halo, halo_of_facet
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.interactions import interactions
 from spectral_irt.persons.abilities import abilities, with_severities
@@ -156,6 +157,10 @@ def test_what_is_said_of_a_facet_as_a_whole(study):
     assert ours.reliability().items.n == 3
     assert record["agreement"] == pytest.approx(met["agreement"] @ met["pairs"] / (2 * pairs))
     assert record["expected"] == pytest.approx(met["expected"] @ met["pairs"] / (2 * pairs))
+    assert record["kappa"] == pytest.approx((record["agreement"] - record["expected"]) / (1 - record["expected"]))
+    (line,) = (text for _, text in facet_lines(ours))
+    assert f", strata {record['strata']:.2f}; equal severities" in line
+    assert f"(Rasch-kappa {record['kappa']:z.2f})" in line
     facets = calibration.facets.facets
     persons = ours.tables()["persons"]
     np.testing.assert_allclose(persons["fair_average"], [fair(calibration, one) for one in persons["ability"]])
@@ -280,7 +285,72 @@ def test_halo_of_one_unpredictable_rater_is_said_of_that_rater(study):
     halo = Halo(ratio=1.28, z=2.5, n=300, variance=0.09, of_level=of_level, of_level_z=of_level_z)
     (finding,) = (one for one in facet_findings(responses, "rater", table, pairs, halo) if one.code == "halo")
     assert "clear in 2 of 5 (Holm, 5%): 1, 2." in finding.sentence
-    assert finding.remedy.startswith("Look at 1 first: unpredictable ratings")
+    assert finding.remedy.startswith("Look at 1 first: ratings that misfit")
+
+
+@pytest.mark.parametrize(("z_of_others", "severity"), [(2.3, "note"), (2.4, "warning")])
+def test_sums_that_vary_because_of_misfitting_raters_are_no_halo(study, z_of_others, severity):
+    calibration, responses, ability = study
+    table = facet_table(calibration, responses, ability, "rater")
+    table = table | {"misfit": np.array(["", "underfit", "central", "overfit", ""], dtype=object)}
+    assert are_no_cause_of_halo(table).tolist() == [True, False, False, True, True]
+    pairs = interactions(calibration, responses, "rater")
+    nobody = np.full(5, np.nan)
+    halo = Halo(ratio=1.28, z=5.2, n=300, variance=0.09, of_level=nobody, of_level_z=nobody)
+    others = halo._replace(ratio=1.06, z=z_of_others)
+    told = facet_findings(responses, "rater", table, pairs, halo, others)
+    (finding,) = (one for one in told if one.code == "halo")
+    assert finding.severity == severity
+    assert "vary 1.28 times as much as the model expects (z = 5.2" in finding.sentence
+    if severity == "note":
+        assert "because of 1 (underfit) and 2 (central): without, 1.06 times (z = 2.3). So no halo" in finding.sentence
+    else:
+        assert "(halo)" in finding.sentence
+        assert "Without 1 (underfit) and 2 (central) they vary 1.06 times as much." in finding.sentence
+
+
+def test_halo_among_some_raters_is_that_of_their_ratings_alone():
+    """A rater whom nobody else met adds nothing to it, and those who are left out count as if they had not rated."""
+    meets = [[k % 4, (k + 1) % 4] for k in range(80)]
+    with_one_alone, *_ = simulated([*meets, *([[4]] * 20)], 3, 3, seed=5, severity=[0.3, -0.2, 0.1, -0.2, 0.0])
+    calibration = si.SpectralPartialCredit(regularization=0).fit(with_one_alone).calibration_
+    of_four = halo_of_facet(calibration, with_one_alone, "rater", np.array([True] * 4 + [False]))
+    whole = halo_of_facet(calibration, with_one_alone, "rater")
+    assert (of_four.n, of_four.variance) == (whole.n, pytest.approx(whole.variance, rel=1e-6))
+    np.testing.assert_allclose(of_four.of_level[:4], whole.of_level[:4], rtol=1e-6)
+    assert np.isnan(of_four.of_level[4])
+    assert halo_of_facet(calibration, with_one_alone, "rater", np.array([True] + [False] * 4)) is None
+
+
+def test_a_central_rater_is_no_halo_and_partners_are_not_steep():
+    """Ratings without any impression, where one of three raters uses two middle categories only."""
+    responses, *_ = simulated([[0, 1, 2]] * 60 + [[3, 4, 5]] * 60, 4, 6, seed=12, sd=1.5)
+    person, place, x = responses.answers()
+    item, rater = responses.facets.codes[place].T
+    x = np.where(rater == 4, np.clip(x, 2, 3), x)
+    changed = ratings(person, item, {"rater": rater}, x)
+    study = si.SpectralPartialCredit().fit(changed).analyse(changed)
+    assert study.facet()["misfit"].to_list()[3:] == ["", "central", ""]
+    (finding,) = (one for one in study.findings() if one.code == "halo")
+    assert finding.severity == "note"
+    assert "4 (central): without, " in finding.sentence
+
+
+def test_a_rater_who_met_nobody_of_a_group_has_no_row_with_it():
+    responses, *_ = simulated([[0, 1]] * 30 + [[1, 2]] * 30, 2, 3, seed=3)
+    study = si.SpectralPartialCredit().fit(responses).analyse(responses)
+    found = study.interactions("rater", groups=["a"] * 30 + ["b"] * 30)
+    assert set(found.select("rater", "group").iter_rows()) == {(0, "a"), (1, "a"), (1, "b"), (2, "b")}
+    assert (found["n"] > 0).all()
+
+
+def test_anchored_severities_have_no_reliability():
+    responses, *_ = simulated([[0, 1]] * 30 + [[1, 2]] * 30, 2, 3, seed=3)
+    anchors = LinearDesign(anchors={"rater": {0: -0.5, 1: 0.0, 2: 0.5}})
+    study = si.SpectralPartialCredit().fit(responses, design=anchors).analyse(responses)
+    assert study._facet_record()["rater"]["reliability"] is None
+    (line,) = (text for _, text in facet_lines(study))
+    assert line.startswith("3 raters, severity -0.50 to 0.50 logits; exact agreement")
 
 
 def test_of_two_raters_each_halo_of_one_shows_in_the_other(study):

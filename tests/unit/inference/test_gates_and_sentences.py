@@ -15,7 +15,7 @@ from spectral_irt.inference.fit import checks, item_fit, person_fit
 from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit
 from spectral_irt.inference.groups import dif, score_test, slope_shifts
-from spectral_irt.inference.groups.grouping import mean_sentences
+from spectral_irt.inference.groups.grouping import Split, mean_sentences, without_tests_across_subsets
 from spectral_irt.inference.items.reversed_items import first_component, reversed_items
 from spectral_irt.inference.items.slopes import Slopes
 from spectral_irt.inference.ranks import intervals
@@ -203,6 +203,30 @@ def test_whether_means_differ():
     assert means(0.051, [0.5])[0].startswith("sex: means do not differ significantly at 5% (p = ")
     assert means(0.01, [-0.5])[0].endswith("; g1 less g0: -0.50, se 0.12.")
     assert "less" not in means(0.01, [0.5, 0.2], n_groups=3)[0]
+
+
+def test_means_of_groups_in_unlinked_subsets_are_not_compared():
+    """Groups that have no subset in common; the one sentence says so, and nothing of groups spread over all."""
+    table = {
+        "grouping": np.repeat("class", 3),
+        "group": np.array(["A", "B", "C"], dtype=object),
+        "n": np.full(3, 2),
+        "difference": np.array([np.nan, 0.1, 0.2]),
+        "difference_se": np.array([np.nan, 0.1, 0.1]),
+        "difference_p": np.array([np.nan, 0.5, 0.04]),
+        "equal_means_p": np.full(3, 0.03),
+    }
+    split = Split(("A", "B", "C"), np.array([0, 0, 1, 1, 2, 2, -1]))
+    apart = without_tests_across_subsets(table, split, np.array([1, 2, 2, 2, 3, 0, 3]))
+    np.testing.assert_array_equal(apart["difference"], [np.nan, 0.1, np.nan])
+    np.testing.assert_array_equal(apart["difference_p"], [np.nan, 0.5, np.nan])
+    assert np.isnan(apart["equal_means_p"]).all()
+    (sentence,) = mean_sentences(apart, linked=False)
+    assert sentence == "class: means cannot be compared: nothing links the subsets of these groups."
+    spread = without_tests_across_subsets(table, split, np.array([1, 2, 2, 1, 1, 2, 3]))
+    np.testing.assert_array_equal(spread["equal_means_p"], table["equal_means_p"])
+    (sentence,) = mean_sentences(spread, linked=False)
+    assert "they compare only groups spread evenly over all." in sentence
 
 
 def some_slopes(p):

@@ -244,6 +244,9 @@ def test_an_erratic_and_a_central_rater_are_named_and_their_status_says_so():
     assert table["discrimination"][1] < 0.8
 
 
+ALL_LINKED = np.zeros(8)  # the subset of eight raters
+
+
 def slopes_alone(slope, se):
     """Raters of whom nothing is odd but their slopes, the average of which is 1."""
     n = len(slope)
@@ -260,15 +263,31 @@ def test_flat_and_steep_raters_are_named_from_a_fifth_and_a_quarter_on_where_tha
     (Holm)."""
     slope = np.array([0.75, 0.85, 1.0, 1.0, 1.0, 1.2, 1.3, 0.75])
     fit = slopes_alone(slope, np.append(np.full(7, 0.04), 0.12))  # the last is about two standard errors from 1
-    assert level_verdict(fit).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
+    assert level_verdict(fit, ALL_LINKED).tolist() == ["central", "", "", "", "", "", "extreme ratings", ""]
     fit["infit_conditional"] = np.where(slope == 0.75, 1.4, 1.0)
     fit["infit_conditional_z"] = np.where(slope == 0.75, 6.0, 0.0)
-    assert level_verdict(fit)[0] == "underfit"  # ratings at random are flat as well
+    assert level_verdict(fit, ALL_LINKED)[0] == "underfit"  # ratings at random are flat as well
 
 
 def test_raters_who_are_steeper_than_the_average_because_others_are_flat_are_not_named():
     slope = np.array([0.4, 0.4, 0.4, 1.36, 1.36, 1.36, 1.36, 1.36])
-    assert level_verdict(slopes_alone(slope, 0.04)).tolist() == ["central"] * 3 + [""] * 5
+    assert level_verdict(slopes_alone(slope, 0.04), ALL_LINKED).tolist() == ["central"] * 3 + [""] * 5
+
+
+def test_a_flat_rater_makes_those_of_the_own_subset_steep_and_no_others():
+    """Slopes given the totals average one in each subset: beside a flat rater two others look steep."""
+    fit = slopes_alone(np.array([1.0, 0.95, 1.05, 0.0, 1.55, 1.45]), 0.08)
+    assert level_verdict(fit, np.array([0, 0, 0, 1, 1, 1])).tolist() == ["", "", "", "central", "", ""]
+    assert level_verdict(fit, np.zeros(6)).tolist() == ["", "", "", "central", "extreme ratings", "extreme ratings"]
+
+
+def test_one_rater_a_person_tells_no_slope():
+    """All ratings of a person by one rater: their sum is the total, whatever the slope."""
+    responses, *_ = simulated([[k % 3] for k in range(90)], 4, 4, seed=11)
+    table = si.SpectralPartialCredit().fit(responses).analyse(responses).facet()
+    assert table["discrimination"].is_nan().all()
+    assert table["discrimination_se"].is_nan().all()
+    assert set(table["status"]) == {"unlinked"}
 
 
 @pytest.mark.parametrize("n_raters", [5, 10, 30])
@@ -279,7 +298,8 @@ def test_slopes_name_a_rater_in_one_of_forty_clean_data_sets(n_raters):
     deviation = rng.normal(0, 0.3, (2000, n_raters))
     deviation -= deviation.mean(axis=1, keepdims=True)
     se = 0.3 * np.sqrt(1 - 1 / n_raters)
-    named = [bool((level_verdict(slopes_alone(1 + one, se)) != "").any()) for one in deviation]
+    one_subset = np.zeros(n_raters)
+    named = [bool((level_verdict(slopes_alone(1 + one, se), one_subset) != "").any()) for one in deviation]
     assert np.mean(named) == pytest.approx(0.025, abs=0.0105)  # three standard errors
 
 

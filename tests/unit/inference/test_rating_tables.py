@@ -73,6 +73,24 @@ def test_use_of_categories_is_that_of_plain_loops(study, name):
     np.testing.assert_allclose(found["outfit"], (sums[2] / sums[5]).ravel(), rtol=1e-9)
 
 
+def test_point_measure_correlations_are_those_of_plain_loops(study):
+    """Of ratings with measures less locations; and what the model expects of it, with the variance of each rating."""
+    study, _ = study
+    labels, level = study.calibration.facets.facets.column("rater")
+    location = study.calibration.layout.mean(study.calibration.thresholds)
+    rows = [(level[v], CODES[x], theta - location[v], p @ CODES, p @ CODES**2) for _, v, x, p, theta in each(study)]
+    of_level, rating, measure, mean, square = np.array(rows).T
+    found = study.facet()
+    for number in range(len(labels)):
+        own = of_level == number
+        correlation = np.corrcoef(rating[own], measure[own])[0, 1]
+        assert found["point_measure"][number] == pytest.approx(correlation)
+        variance = mean[own].var() + (square[own] - mean[own] ** 2).mean()
+        between = np.cov(mean[own], measure[own], ddof=0)[0, 1]
+        expected = between / (variance * measure[own].var()) ** 0.5
+        assert found["point_measure_expected"][number] == pytest.approx(expected)
+
+
 def test_averages_of_interactions_are_those_of_the_file_and_given_the_totals(study):
     study, table = study
     facets = study.calibration.facets.facets

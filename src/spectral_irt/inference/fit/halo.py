@@ -30,7 +30,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
-from spectral_irt.data.block import Floats, Ints, Thresholds
+from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.inference.fit.level_fit import INFIT, level_sums
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.numerics import scramble
@@ -61,17 +61,25 @@ class Sums(NamedTuple):
     several: NDArray[np.bool_]
 
 
-def halo_of_facet(calibration: Calibration, responses: Responses, name: str) -> Halo | None:
-    """The halo of a facet; None where no level has two ratings of a person whom another level rated too, or where the
-    data are too large."""
+def halo_of_facet(calibration: Calibration, responses: Responses, name: str, among: Mask | None = None) -> Halo | None:
+    """The halo of a facet, by the ratings of all levels or of those `among` only; None where no level has two ratings
+    of a person whom another level rated too, or where the data are too large."""
     rated = calibration.facets
     assert rated is not None
     labels, level = rated.facets.column(name)
     measures = rated.of[name]
-    sums = summed_by_level(responses, np.nan_to_num(rated.likeliest), level)
+    thresholds = np.nan_to_num(rated.likeliest)
+    n_levels = len(labels)
+    if among is None:
+        among = np.ones(n_levels, dtype=bool)
+    if not among.all():
+        rated_by_them = np.flatnonzero(among[level])
+        thresholds = thresholds[responses.thresholds.of_items(rated_by_them)]
+        responses = responses.take_items(rated_by_them)
+        level = level[rated_by_them]
+    sums = summed_by_level(responses, thresholds, level)
     if sums is None:
         return None
-    n_levels = len(labels)
     counted_level = np.where(sums.several, sums.level, -1)
     is_free = measures["status"] != "anchored"
     columns = sparse.eye_array(n_levels, format="csr")[:, np.flatnonzero(is_free)]
@@ -89,7 +97,8 @@ def halo_of_facet(calibration: Calibration, responses: Responses, name: str) -> 
     # A severity under a prior of precision a takes up I / (I + a) of what it would without, and the levels of a subset
     # one severity less than they are.
     precision = prior_precision(calibration, name)
-    free_share = is_free * (1 - len(np.unique(measures["subset"])) / n_levels)
+    n_linked = np.bincount(measures["subset"], among)[measures["subset"]]
+    free_share = is_free * (1 - 1 / np.maximum(n_linked, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         taken_up = np.where(information > 0, free_share * scaled / (information + precision), 0.0)
         level_excess = by_level.value[INFIT] + taken_up

@@ -58,7 +58,7 @@ PAIR_WORK = 400_000  # thresholds met, over all patterns of people: up to here p
 WEIGHT_STEPS = 8  # to the weights of which ratings given the total have their variances
 LEAST_REST = 0.1  # of a person's weight, what a rating leaves to the others: fewer than that have no steady weights
 SINGULAR = 1e-10  # of the largest eigenvalue: a direction that nothing is known about
-ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off: less is rounding
+ROUNDING = 1e-9  # of a variance, to the one before parameters are taken off, or of ratings alone: less is rounding
 
 
 class LevelSums(NamedTuple):
@@ -89,6 +89,7 @@ class RatingSums(NamedTuple):
     infit_variance: Floats  # D - V^2
     outfit_variance: Floats  # D / V^2 - 1
     slope_variance: Floats  # theta^2 Var S
+    slope_alone: Floats  # theta^2 V: as if a person's ratings were independent
     r_infit: Floats  # Cov of (x - E)^2 and x: C
     r_outfit: Floats  # C / V
     r_slope: Floats  # theta Var S
@@ -161,7 +162,8 @@ def level_sums(
         per_score = adaptation.cross @ inverse
         value = observed - per_score @ score
         left = variance - np.einsum("flp,flp->fl", per_score, adaptation.cross)
-    left = np.where(left > ROUNDING * variance, left, 0.0)
+    largest = np.array([variance[INFIT], variance[OUTFIT], np.maximum(variance[SLOPE], sums.slope_alone)])
+    left = np.where(left > ROUNDING * largest, left, 0.0)
     return LevelSums(
         n=sums.n, square=sums.square, square_over_v=sums.square_over_v, v=sums.v, value=value, variance=left
     )
@@ -189,6 +191,7 @@ def _rating_sums(
         infit_variance=answers.fourth - v**2,
         outfit_variance=answers.fourth / v**2 - 1,
         slope_variance=theta**2 * of_sum,
+        slope_alone=theta**2 * v,
         r_infit=answers.third,
         r_outfit=answers.third / v,
         r_slope=theta * of_sum,

@@ -240,12 +240,16 @@ def mean_sentences(table: Columns, unit: str = "", places: int = 2, *, linked: b
     """Whether the means of each grouping differ, from the columns of `group_columns`; in logits, or in the columns
     that begin with `unit`. Not `linked`: measures of several subsets are in them."""
     sentences: list[str] = []
+    is_tested = False
     if "equal_means_p" not in table:
         return sentences
     for name in dict.fromkeys(table["grouping"].tolist()):
         rows = np.flatnonzero((table["grouping"] == name) & np.isfinite(table["equal_means_p"]))
         if not len(rows):
+            if not linked and np.sum(table["grouping"] == name) > 1:
+                sentences.append(f"{name}: means cannot be compared: nothing links the subsets of these groups.")
             continue
+        is_tested = True
         p = float(table["equal_means_p"][rows[0]])
         verdict = "differ significantly" if p < MEANS_LEVEL else "do not differ significantly"
         sentence = f"{name}: means {verdict} at {MEANS_LEVEL:.0%} ({p_value(p)})"
@@ -257,11 +261,28 @@ def mean_sentences(table: Columns, unit: str = "", places: int = 2, *, linked: b
             pair = f"{table['group'][row]!s} less {table['group'][rows[0]]!s}"
             sentence += f"; {pair}: {difference:z.{places}f}, se {se:.{places}f}"
         sentences.append(f"{sentence}.")
-    if sentences and not linked:
+    if is_tested and not linked:
         sentences[-1] += (
             " Subsets that nothing links are in these means: they compare only groups spread evenly over all."
         )
     return sentences
+
+
+def without_tests_across_subsets(table: Columns, split: Split, subset: Ints) -> Columns:
+    """The columns of `group_columns` without tests between groups that have no subset in common: nothing links their
+    measures. `subset` is that of each person, from 1, or 0 without one."""
+    in_group = split.group >= 0
+    is_met = np.zeros((split.n_groups, int(subset.max(initial=0)) + 1), dtype=bool)
+    is_met[split.group[in_group], subset[in_group]] = True
+    in_common = is_met[:, 1:].astype(np.int64) @ is_met[:, 1:].T.astype(np.int64) > 0
+    cleared = dict(table)
+    without_group = len(table["n"]) - split.n_groups
+    with_first = np.append(in_common[:, 0], np.ones(without_group, dtype=bool))
+    for name in ("difference", "difference_se", "difference_p"):
+        cleared[name] = np.where(with_first, table[name], np.nan)
+    if not in_common.all():
+        cleared["equal_means_p"] = np.full(len(table["n"]), np.nan)
+    return cleared
 
 
 class GroupMean(NamedTuple):
