@@ -76,7 +76,7 @@ def _in_order(texts: list[str], since: str, name: str) -> Ints:
 
 
 def cohort_columns(board: Leaderboard, cohorts: Cohorts) -> Columns:
-    """Each model's own change on the new prompts; see docs/reference/files.md."""
+    """Each model's own change on the new prompts, the largest fall first; see docs/reference/files.md."""
     by_prompt = board.by_prompt
     names = np.array([cohorts.old, cohorts.new, None], dtype=object)
     clusters = board._clusters
@@ -95,7 +95,7 @@ def cohort_columns(board: Leaderboard, cohorts: Cohorts) -> Columns:
         some = by_prompt.take_persons(np.flatnonzero(cohorts.group == group))
         with np.errstate(divide="ignore", invalid="ignore"):
             counts.append((some.item_counts[place], (some.item_scores / some.item_counts)[place]))
-    return {
+    columns: Columns = {
         "model": found["item"],
         "n_old": counts[0][0],
         "n_new": counts[1][0],
@@ -106,6 +106,8 @@ def cohort_columns(board: Leaderboard, cohorts: Cohorts) -> Columns:
         "p": found["p"],
         "p_holm": found["p_holm"],
     }
+    order = np.argsort(columns["change"], kind="stable")
+    return {name: values[order] for name, values in columns.items()}
 
 
 def harder(board: Leaderboard, cohorts: Cohorts) -> float:
@@ -133,8 +135,8 @@ def cohort_findings(board: Leaderboard) -> Iterator[Finding]:
                 f"(Holm, 5%): {listed(named)}. {harder_words}, which is taken off."
             )
             remedy = (
-                "This is a difference, not its cause: older prompts in the training data are one, prompts of another "
-                "kind another. See cohorts.csv."
+                "This is a difference, not its cause, which may be old prompts in the training data as well as new "
+                "prompts of another kind. See cohorts.csv."
             )
             yield Finding("cohort_differs", "warning", sentence, remedy, tuple(named))
     if not significant.any():

@@ -76,7 +76,10 @@ class JudgedPage(RankedPage["JudgedLeaderboard"]):
         without = board.without_columns
         if len(without["rank"]):
             words = "The board without each judge: the rank of every model, and by how many places it changes."
-            blocks += (Text(words), *page_table("without", "Without each judge", WITHOUT, without, PAIRS))
+            largest_first = np.argsort(-np.abs(without["rank_change"]), kind="stable")
+            rows = {name: values[largest_first] for name, values in without.items()}
+            caption = "Without each judge, the largest changes first"
+            blocks += (Text(words), *page_table("without", caption, WITHOUT, rows, PAIRS))
         yield Section(blocks, (), "Judges", "judges")
         if board.criterion_columns is not None:
             columns = [Column("criterion", "criterion"), *LEVELS]

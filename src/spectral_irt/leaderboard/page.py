@@ -1,4 +1,4 @@
-"""The leaderboard as files and as one HTML page: models, ranks, findings, pairs, subjects, cohorts, prompts."""
+"""The leaderboard as files and as one HTML page: models, ranks, findings, cohorts, pairs, subjects, prompts."""
 
 from __future__ import annotations
 
@@ -76,11 +76,6 @@ class LeaderboardPage(RankedPage["Leaderboard"]):
 
     def more_sections(self) -> Iterator[Section]:
         board = self.board
-        yield _pairs(board)
-        if board.subject_columns is not None:
-            caption = f"Models by {board.subject_word}"
-            table = page_table("subjects", caption, OF_SUBJECTS, board.subject_columns, SUBJECTS)
-            yield Section(table, (), f"By {board.subject_word}", "subjects")
         if board.cohorts is not None and board.cohort_columns is not None:
             words = (
                 f"Each model's change on prompts {board.cohorts.new} beside models of the same ability: how much "
@@ -90,9 +85,19 @@ class LeaderboardPage(RankedPage["Leaderboard"]):
             table = page_table("cohorts", "Models on old and new prompts", COHORTS, board.cohort_columns, PAIRS)
             yield Section((Text(words), *table), (), "Old and new prompts", "cohorts")
         if board.against_columns is not None:
-            words = "Rank intervals among the models of both boards; both hold for all models at once in 95%."
-            table = page_table("against", "Then and now", AGAINST, board.against_columns, PAIRS)
+            words = (
+                "Rank intervals among the models of both boards; both hold for all models at once in 95%. A model rose "
+                "or fell where its two intervals do not overlap."
+            )
+            table = page_table(
+                "against", "Models of both boards, the best first", AGAINST, board.against_columns, PAIRS
+            )
             yield Section((Text(words), *table), (), "Then and now", "against")
+        yield _pairs(board)
+        if board.subject_columns is not None:
+            caption = f"Models by {board.subject_word}"
+            table = page_table("subjects", caption, OF_SUBJECTS, board.subject_columns, SUBJECTS)
+            yield Section(table, (), f"By {board.subject_word}", "subjects")
         yield _prompts(board)
 
     def tables(self) -> dict[str, Columns]:

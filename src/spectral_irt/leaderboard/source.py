@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.data import Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Duplicates, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 from spectral_irt.reading import read
 from spectral_irt.reading.formats import fetch_addresses
-from spectral_irt.text import listed
+from spectral_irt.text import count, listed
 
 BENCHMARK = "benchmark"
+MANY_MODELS = 3  # for each prompt: more are rather people who answered items
 Progress = Callable[[float, str], None]
 
 
@@ -120,13 +121,39 @@ def _read_answers(paths: Sequence[Any], reading: dict[str, Any]) -> Responses:
     """Right and wrong answers from tables; where there are several of one model to one prompt, they may be scores of
     judges."""
     try:
-        return read(paths, ordered=False, **reading)
+        return _in_words_of_models(read(paths, ordered=False, **reading))
     except DuplicateResponseError as error:
         raise DuplicateResponseError(
             error.problem,
             "If they are scores by several judges, spectral-irt leaderboard FILE --judge, with the column of judges, "
             "compares models and judges. If not, say `duplicates='first' or 'last'` to keep one of each.",
         ) from None
+
+
+def _in_words_of_models(answers: Responses) -> Responses:
+    """What a wide table was taken for, said of models and prompts: a table of people and items looks the same."""
+    notes = []
+    for note in answers.notes:
+        if note.code == "items_taken":
+            note = _taken_for_models(answers, note)
+        notes.append(note)
+    return replace(answers, notes=tuple(notes))
+
+
+def _taken_for_models(answers: Responses, note: Finding) -> Finding:
+    n = answers.n_persons
+    nameless = answers.persons.dtype.kind in "iu" and np.array_equal(answers.persons, 1 + np.arange(n))
+    names = f"named {listed(answers.persons)}"
+    if nameless:
+        names = "which have no names and are numbered"
+    prompts = f"{count(answers.n_items, 'column')} for prompts, {listed(answers.items)}"
+    sentence = f"Taken for models: {count(n, 'row')}, {names}. Taken for prompts: {prompts}."
+    if not nameless and n <= MANY_MODELS * answers.n_items:
+        return replace(note, sentence=sentence)
+    remedy = (
+        "If the rows are people, `spectral-irt fit` is for them; if they are models, name them in the first column."
+    )
+    return replace(note, severity="warning", sentence=sentence, remedy=remedy)
 
 
 def prompt_labels(path: Any) -> list[Any]:

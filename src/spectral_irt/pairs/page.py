@@ -177,4 +177,5 @@ def _pairs(board: Pairs) -> Section:
     place = np.where(pairs["ask_next"] > 0, pairs["ask_next"], ASK_NEXT + 1)
     order = np.argsort(place, kind="stable")
     values: Columns = {name: column[order] for name, column in pairs.items()}
+    values["ask_next"] = np.where(values["ask_next"] > 0, values["ask_next"], np.nan)
     return Section((Text(words.strip()), *page_table("pairs", "Pairs", OF_PAIRS, values, PAIRS)), (), "Pairs", "pairs")

@@ -96,3 +96,21 @@ def test_odd_races_are_refused(tmp_path):
     path = tmp_path / "prompts.csv"
     path.write_text("area,prompt\nx,p1\ny,p2\n")
     assert prompt_labels(path) == ["p1", "p2"]
+
+
+def test_a_wide_table_says_what_it_was_taken_for(tmp_path):
+    rng = np.random.default_rng(8)
+    people = pl.DataFrame(rng.integers(0, 2, (40, 5)), schema=[f"q{k}" for k in range(5)])
+    people.write_csv(tmp_path / "people.csv")
+    (taken,) = [note for note in si.Race.read(tmp_path / "people.csv").findings if note.code == "items_taken"]
+    assert taken.severity == "warning"
+    assert "Taken for models: 40 rows, which have no names and are numbered." in str(taken.sentence)
+    assert "5 columns for prompts, 'q0'" in str(taken.sentence)
+    models = people.head(4).insert_column(0, pl.Series("model", ["ash", "elm", "fir", "oak"]))
+    models.write_csv(tmp_path / "models.csv")
+    (taken,) = [note for note in si.Race.read(tmp_path / "models.csv").findings if note.code == "items_taken"]
+    assert taken.severity == "note"
+    assert "Taken for models: 4 rows, named 'ash', 'elm'" in str(taken.sentence)
+    many = people.insert_column(0, pl.Series("id", [f"p{k}" for k in range(40)]))
+    many.write_csv(tmp_path / "many.csv")
+    assert any(note.severity == "warning" for note in si.Leaderboard.read(tmp_path / "many.csv").answers.notes)

@@ -77,7 +77,7 @@ class Slopes:
             return text + " One slope for all is enough: the Rasch model's scores are all that the answers tell."
         return text + (
             " One slope for all is not enough: some prompts measure better than others, and a score that counts all "
-            "alike is not the most precise one. What is text here stays right for prompts like these; steep ones "
+            "alike is not the most precise one. Abilities and ranks stay right for prompts like these; steep ones "
             "measure best, and those with a slope below zero measure something else or have a wrong key."
         )
 
