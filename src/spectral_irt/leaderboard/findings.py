@@ -203,8 +203,9 @@ def how_to_read(board: Leaderboard) -> list[str]:
     elif board.source.repeated:
         over = "prompts, with all runs of a prompt together"
     return [
-        f"Ability is in {board.scale.words}: how models do on prompts like these (generalized accuracy), with errors "
-        f"over the sampling of {over}. Accuracy is that on these very prompts.",
+        f"Ability is in {board.scale.words}: how models do on prompts like these, the question of generalized "
+        f"accuracy, with errors over the sampling of {over}. Accuracy is benchmark accuracy: that on these very "
+        "prompts.",
         "Ranks (all at once): in at least 95% of leaderboards every model's true rank is in its interval, whatever the "
         "abilities are. A model ranks below those that are significantly better, and above those significantly worse "
         "(all pairs compared, chance of any false difference at most 5%).",
