@@ -14,12 +14,13 @@ from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralPar
 from spectral_irt.data.block import Thresholds
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.groups.calibrations import Combination, calibrate_groups, locations_like
+from spectral_irt.inference.groups.calibrations import Combination, GroupModel, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif import DELTA, _pair, differential
 from spectral_irt.inference.groups.dif_details import _unlike
 from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.groups.slope_shifts import slope_shifts
+from spectral_irt.inference.items.slope_model import SlopeModel
 
 
 def two_groups(sizes, m, seed, shift=0.0, mean=0.0, missing=0.0):
@@ -422,6 +423,33 @@ def test_mantel_by_hand():
     log_odds, *_ = mantel_haenszel(Responses.from_wide(table, ordered=True), other)
     # F = 1 + 0 + 0 of the first item, E = 3: it is harder for them, and the second one easier.
     np.testing.assert_allclose(log_odds, [2 / (216 / 180), -2 / (216 / 180)])
+
+
+def test_unequal_slopes_move_ordered_responses_by_less_than_the_difference_of_abilities_times_the_slope(monkeypatch):
+    """Free distances of four categories shrink with the slope: 0.4 of (1 - a) D is left (8,000 persons)."""
+    rng = np.random.default_rng(3)
+    slope, apart = np.array([0.4, 0.7, 1.0, 1.3, 1.6]), 1.5
+    ability = rng.normal(size=200) + apart * (np.arange(200) >= 100)
+    thresholds = np.linspace(-0.8, 0.8, 5)[:, None] + np.array([-1.0, 0.0, 1.0])
+    logit = np.cumsum(slope[:, None] * (ability[:, None, None] - thresholds), axis=-1)
+    p = np.exp(np.concatenate([np.zeros((200, 5, 1)), logit], axis=-1))
+    table = (rng.random((200, 5, 1)) > np.cumsum(p / p.sum(axis=-1, keepdims=True), axis=-1)).sum(axis=-1)
+    answers = Responses.from_wide(table.astype(float), ordered=True)
+    split = by_label(answers, np.repeat(["a", "b"], 100).tolist())
+    shape = SpectralPartialCredit(regularization=0, se="none").fit(answers).calibration_.thresholds
+    model = GroupModel(shape=shape)
+    groups = calibrate_groups(answers, split, model)
+
+    def true_model(people):
+        theta = ability[np.asarray(people.persons, dtype=int)]
+        intercepts = (slope[:, None] * thresholds).ravel()
+        return SlopeModel(slope, np.full(5, 1e-3), intercepts, ability=theta, ability_sd=np.zeros(len(theta)))
+
+    monkeypatch.setattr("spectral_irt.inference.groups.slope_shifts.slope_model", true_model)
+    shift = slope_shifts(groups, split.group, model, np.ones(5, dtype=bool)).shift
+    too_much = (1 - slope) * apart
+    assert np.all(shift[0] == 0)
+    assert 0.25 < shift[1] @ too_much / (too_much @ too_much) < 0.55
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from spectral_irt.calibration import ADAPTIVE_DESIGN
+from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
 
 ANSWERS = np.array(
@@ -169,3 +171,14 @@ def test_title_and_size_of_a_picture_are_as_asked(study):
     assert study.plot.fit().plot(title="").get_title(loc="left") == ""
     with pytest.raises(OptionError, match="give either"):
         study.plot.fit().plot(ax, figsize=(4, 3))
+
+
+def test_no_curve_beside_responses_that_chose_the_items():
+    """Given the score, items chosen by the responses were answered as they were: marks would lie off any curve."""
+    study = study_of(ANSWERS)
+    assert len(study.plot.icc("q1").strata["n"])
+    chosen = Finding(ADAPTIVE_DESIGN, "note", "Earlier responses chose the items.")
+    adaptive = si.Analysis(study.calibration.replace(findings=(chosen,)), study.responses)
+    with pytest.raises(OptionError, match=r"no curve beside what was observed: .* chose the items"):
+        adaptive.plot.icc("q1")
+    assert adaptive.plot.categories("q1").frame().shape[0] > 0
