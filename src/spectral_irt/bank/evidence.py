@@ -430,7 +430,8 @@ class Posterior:
         certain = self.fixed & self.informed
         level = layout.level[certain] - 1
         blocks[layout.item[certain], level, level] = CERTAIN
-        prior = self.prior.renewed(self.beta, blocks, share_above)
+        prior = replace(self.prior, above_empty=np.flatnonzero(n_below == 0))
+        prior = prior.renewed(self.beta, blocks, share_above)
         return Precisions(cast(LocationPrior, prior.location).alpha, prior.alpha)
 
     def variance_ratio(self) -> Floats:

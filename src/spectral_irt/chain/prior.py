@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,10 @@ NU_RULES = ("differed", "together")
 LEAST_STRENGTH = 1e-6  # of alpha and nu, other than 0: arithmetic cannot weigh less, or more, against data
 MOST_STRENGTH = 1e9
 
+QUADRATURE_POINTS = 1_000  # of a skewed posterior, which go ...
+SPREADS = 8.0  # ... as many standard deviations of the prior from the mode ...
+FALLEN = 40.0  # ... and no farther than where the likelihood has fallen by exp(-40)
+NOTHING = 1e-9  # of an information or a precision: up to so little is rounding
 BAYES_STEPS = 10  # of empirical Bayes: the precision is wanted to a few per cent
 _NODES = np.linspace(-8, 8, 41)  # in standard deviations of the normal approximation
 IMAGINARY_ITEMS = 2.0  # of spread 1, that the empirical Bayes step starts from
@@ -227,6 +231,29 @@ def least_precision(beta: Floats, information: Floats) -> float:
     return float(1 / (measured + REACH**2))
 
 
+class SkewedPosterior(NamedTuple):
+    """Mean and mean square of the distance from the mode."""
+
+    mean: Floats
+    mean_square: Floats
+
+
+def skewed_posterior(information: Floats, precision: Floats, rate: Floats) -> SkewedPosterior:
+    """What is known of a contrast of thresholds that only a category nobody used would hold together: the normal of the
+    prior on one side, cut off by the likelihood on the other. With y the distance from its mode, P the precision of the
+    prior, D the information and k the rate at which the chance of the category falls, by quadrature,
+
+        q(y) ~ exp(-P y^2 / 2 - (D / k) y - (D / k^2) exp(-k y)).
+    """
+    depth = information / rate**2
+    lowest = -np.minimum(np.log(FALLEN / depth + 2) / rate, SPREADS / np.sqrt(precision))
+    y = np.linspace(lowest, SPREADS / np.sqrt(precision), QUADRATURE_POINTS)
+    log_q = -precision * y**2 / 2 - depth * (rate * y + np.exp(-rate * y))
+    q = np.exp(log_q - log_q.max(axis=0))
+    total = q.sum(axis=0)  # evenly spaced, and nothing at the ends
+    return SkewedPosterior((q * y).sum(axis=0) / total, (q * y**2).sum(axis=0) / total)
+
+
 def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float, fade: Floats) -> float:
     """One step of empirical Bayes from these deviations.
 
@@ -387,6 +414,7 @@ class Prior:
     alpha: float
     fade: Floats
     estimated: bool
+    above_empty: Ints | None = None  # thresholds above a category that nobody used
 
     @property
     def precisions(self) -> Floats:
@@ -508,7 +536,8 @@ class Prior:
         layout = self.layout
         location = self.location
         location_alpha = location.alpha if location else 0.0
-        location_variance, offset_trace = self._posterior_variances(item_blocks, location_alpha)
+        covariance = self._posterior_covariance(item_blocks, location_alpha)
+        location_variance, offset_trace = self._posterior_variances(covariance)
         information = np.maximum(1 / np.maximum(location_variance, 1e-12) - location_alpha, 0.0)
         if location:
             d = location.deviation(self.average @ beta)
@@ -520,18 +549,55 @@ class Prior:
         degrees = (layout.max_score - 1).astype(float)
         determined = np.sum(np.clip(degrees - self.alpha * offset_trace, 0.0, degrees))
         least = least_precision(offset_deviation, information[layout.item])
-        alpha = precision_step(determined, np.sum(offset_deviation**2), least)
+        squares = np.sum(offset_deviation**2) + self._squares_beside_empty(offset_deviation, item_blocks, covariance)
+        alpha = precision_step(determined, squares, least)
         return replace(self, location=location, alpha=alpha)
 
-    def _posterior_variances(self, item_blocks: Floats, location_alpha: float) -> tuple[Floats, Floats]:
-        """Of each item, the variance of its location, and the sum of the variances of its offsets, under data and
-        prior."""
+    def _squares_beside_empty(self, deviation: Floats, item_blocks: Floats, covariance: Floats) -> float:
+        """By how much squared offsets beside empty categories are expected to exceed those of a normal posterior.
+
+        Nobody used category c where m were expected. With x = a'delta by how much its log odds fall, that says
+        exp(-m exp(-x)), a `skewed_posterior` with its mode at zero; and all thresholds of the item follow x by
+        b = C a / a'Ca, with C the normal covariance: E delta = b E x, E delta delta' = C + b b' (E x^2 - a'Ca).
+        """
+        if self.above_empty is None or not len(self.above_empty):
+            return 0.0
+        layout = self.layout
+        item = layout.item[self.above_empty]
+        level = layout.level[self.above_empty]
+        places = np.arange(1, layout.widest + 1)
+        above = (places == level[:, None]).astype(float)
+        below = (places == level[:, None] - 1).astype(float)
+        alone = below - above  # moves the log odds of the category, and of no other
+        expected = np.einsum("nu,nuv,nv->n", alone, item_blocks[item], alone)
+        log_odds = np.where((level == 1)[:, None], -above, alone / 2)
+        follow = np.einsum("nuv,nv->nu", covariance[item], log_odds)
+        variance = np.einsum("nu,nu->n", log_odds, follow)
+        precision = safe_divide(1.0, variance) - expected  # without the category
+        skewed = (expected > NOTHING) & (precision > NOTHING)
+        if not skewed.any():
+            return 0.0
+        x = skewed_posterior(expected[skewed], precision[skewed], np.ones(int(skewed.sum())))
+        follow = follow[skewed] / variance[skewed][:, None]
+        inside = layout.table(np.ones(layout.n_entries), 0.0)[item[skewed]]
+        follow -= inside * (follow.sum(axis=1) / layout.max_score[item[skewed]])[:, None]
+        offsets = layout.table(deviation, 0.0)[item[skewed]]
+        beyond = 2 * x.mean * np.einsum("nu,nu->n", follow, offsets)
+        beyond += np.einsum("nu,nu->n", follow, follow) * (x.mean_square - variance[skewed])
+        return float(beyond.sum())
+
+    def _posterior_covariance(self, item_blocks: Floats, location_alpha: float) -> Floats:
+        """Of the thresholds of each item under data and prior, were the posterior normal."""
         layout = self.layout
         inside = layout.table(np.ones(layout.n_entries), 0.0)
         prior_blocks = self._blocks(np.full(layout.n_items, location_alpha), np.ones(layout.n_entries))
         padding = np.eye(layout.widest) * (1 - inside)[:, None, :]  # ones where an item has no more thresholds
         covariance = np.linalg.inv(item_blocks + prior_blocks + padding)
-        covariance = covariance * inside[:, :, None] * inside[:, None, :]
+        return np.asarray(covariance * inside[:, :, None] * inside[:, None, :])
+
+    def _posterior_variances(self, covariance: Floats) -> tuple[Floats, Floats]:
+        """Of each item, the variance of its location, and the sum of the variances of its offsets."""
+        layout = self.layout
         location_variance = covariance.sum(axis=(1, 2)) / layout.max_score**2
         offset_trace = np.einsum("ikk->i", covariance) - location_variance * layout.max_score
         return location_variance, offset_trace

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.chain.prior import skewed_posterior
 from spectral_irt.conditional.information import block_diagonal, blocks_of, by_blocks, from_levels
 from spectral_irt.conditional.penalized import PenalizedPoint
 from spectral_irt.data.block import Floats, Ints, Thresholds
@@ -33,9 +34,6 @@ WEAK = 0.1  # of its information on single items: what people tell about a direc
 RIDGE = 1e-10  # of the information on a threshold, where that on a contrast of two may be rounding
 MOST_WEAK_LINKS = 10  # directions that are looked at
 ALL_ALIKE = 0.8  # share of the expected squares that is missing: one person in a category, and less is
-QUADRATURE_POINTS = 1_000  # of a posterior, which go ...
-SPREADS = 8.0  # ... as many standard deviations of the prior from the mode ...
-FALLEN = 40.0  # ... and no farther than where the likelihood has fallen by exp(-40)
 NO_INFORMATION = 1e-9  # on a direction, or of a prior: up to so little is rounding
 
 
@@ -151,18 +149,22 @@ def parameter_covariance(
     meat: Floats | None = None,
 ) -> Floats:
     """The covariance of the parameters of a design, scores times `factor`; or the inverse of their information. `meat`
-    is the sum of squared scores of clusters, where people do not come one by one."""
+    is the sum of squared scores of clusters, where people do not come one by one. Precisions of a prior that were
+    learned add how far they may be off."""
     inverse = optimum.dense_inverse(information)
-    if not robust:
-        return (inverse + inverse.T) / 2
-    if meat is None:
-        meat = optimum.point.score_gram(design=optimum.design)
-    if factor is not None:
-        meat = factor[:, None] * meat * factor
+    covariance = inverse
+    if robust:
+        if meat is None:
+            meat = optimum.point.score_gram(design=optimum.design)
+        if factor is not None:
+            meat = factor[:, None] * meat * factor
+        if optimum.ridge:
+            meat += optimum.ridge.spread(np.eye(len(meat)))
+        covariance = inverse @ meat @ inverse
     if optimum.ridge:
-        meat += optimum.ridge.spread(np.eye(len(meat)))
-    sandwich = inverse @ meat @ inverse
-    return (sandwich + sandwich.T) / 2
+        unsure = inverse @ optimum.ridge.pulls_unsure(optimum.eta, optimum.information)
+        covariance = covariance + unsure @ unsure.T
+    return (covariance + covariance.T) / 2
 
 
 def parameter_variance(
@@ -177,8 +179,10 @@ def parameter_variance(
     meat = factor**2 * squares
     b = factor[:, None] * optimum.point.signed_scores(seed, PROBES, optimum.design)
     if optimum.ridge:
-        meat = meat + optimum.ridge.precision * optimum.ridge.fade
-        b += optimum.ridge.draw(np.random.default_rng(seed), PROBES)
+        unsure = optimum.ridge.pulls_unsure(optimum.eta, optimum.information)
+        noise = np.random.default_rng(seed)
+        meat = meat + optimum.ridge.precision * optimum.ridge.fade + (unsure**2).sum(axis=1)
+        b += optimum.ridge.draw(noise, PROBES) + unsure @ noise.standard_normal((unsure.shape[1], PROBES))
     if optimum.fixed is not None:
         b[optimum.fixed] = 0
     exact = contrasts(optimum.solve(b, tol=PROBE_TOLERANCE))
@@ -219,12 +223,9 @@ def beside_empty_categories(optimum: PenalizedPoint, information: Floats, vector
     """What is missing besides, in units of the information D, along directions (items x directions) in which nobody
     used the category that would hold thresholds together.
 
-    There the posterior is skewed: the normal of the prior on one side, cut off by the likelihood on the other. With y
-    the distance from its mode, P the precision of the prior, k the rate at which the chance of the category falls,
-
-        q(y) ~ exp(-P y^2 / 2 - (D / k) y - (D / k^2) exp(-k y)),
-
-    whose mean square exceeds 1 / (P + D), by a fifth where D = 2 P = 0.3. The sandwich then has the mean square of q.
+    There the posterior is skewed (`skewed_posterior`): with D the information and P the precision of the prior along
+    the direction, its mean square about the mode exceeds 1 / (P + D), by a fifth where D = 2 P = 0.3. The sandwich then
+    has that mean square.
     """
     assert optimum.prior is not None
     precision = np.einsum("iku,ikl,ilu->iu", vectors, optimum.prior.within(), vectors)
@@ -233,21 +234,10 @@ def beside_empty_categories(optimum: PenalizedPoint, information: Floats, vector
     skewed = np.nonzero(several & (lacking > ALL_ALIKE) & informed)
     rate = np.abs(np.cumsum(vectors, axis=1)).max(axis=1)[skewed]
     total = information[skewed] + precision[skewed]
-    mean_square = skewed_mean_square(information[skewed], precision[skewed], rate)
+    mean_square = skewed_posterior(information[skewed], precision[skewed], rate).mean_square
     missing = np.zeros(information.shape)
     missing[skewed] = np.maximum(total * (total * mean_square - 1), 0.0) / information[skewed]
     return missing
-
-
-def skewed_mean_square(information: Floats, precision: Floats, rate: Floats) -> Floats:
-    """The mean square of the posterior q of `beside_empty_categories`, by quadrature."""
-    depth = information / rate**2
-    lowest = -np.minimum(np.log(FALLEN / depth + 2) / rate, SPREADS / np.sqrt(precision))
-    y = np.linspace(lowest, SPREADS / np.sqrt(precision), QUADRATURE_POINTS)
-    log_q = -precision * y**2 / 2 - depth * (rate * y + np.exp(-rate * y))
-    q = np.exp(log_q - log_q.max(axis=0))
-    mean_square: Floats = (q * y**2).sum(axis=0) / q.sum(axis=0)  # evenly spaced, and nothing at the ends
-    return mean_square
 
 
 def roots_of(blocks: Floats) -> Floats:

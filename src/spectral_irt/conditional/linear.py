@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.prior import fading, prior_precision
+from spectral_irt.chain.prior import IMAGINARY_ITEMS, fading, prior_precision
 from spectral_irt.chain.stationary import by_size
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
@@ -44,7 +44,10 @@ def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = Non
     a = sparse.csr_array(columns[:, others])
     part_of_row = sparse.csr_array((np.ones(n_rows), (np.arange(n_rows), parts)))
     b = sparse.hstack([columns[:, term_levels], -part_of_row], format="csr")
-    y, shifts = _levels_given_others(a, b)
+    if len(term_levels):
+        y, shifts = _levels_given_others(a, b)
+    else:
+        y, shifts = _parts_given_others(a, part_of_row), np.zeros((b.shape[1], 0))
     x = _open_among_others(a, b, y)
     directions = np.zeros((n_parameters, x.shape[1] + shifts.shape[1]))
     directions[others, : x.shape[1]] = x
@@ -80,6 +83,12 @@ def _levels_given_others(a: sparse.csr_array, b: sparse.csr_array) -> tuple[Floa
     )
     y = -solver.solve((b.T @ a).toarray())
     return y, trees[:, floating].toarray()
+
+
+def _parts_given_others(a: sparse.csr_array, part_of_row: sparse.csr_array) -> Floats:
+    """The same y where the parts are the only nodes, without an edge: the mean of a x over the rows of each part."""
+    n_rows = np.maximum(part_of_row.sum(axis=0), 1.0)
+    return np.asarray((part_of_row.T @ a).toarray() / n_rows[:, None])
 
 
 def _open_among_others(a: sparse.csr_array, b: sparse.csr_array, y: Floats) -> Floats:
@@ -155,6 +164,25 @@ class Ridge:
         """How deviations pull at the parameters, which move the mean of their group as well."""
         pull = sparse.diags_array(strength) @ deviation
         return pull - sparse.diags_array(self.weight) @ (self._members.T @ (self._members @ pull))
+
+    def pulls_unsure(self, eta: Floats, unknown: Floats) -> Floats:
+        """By how much the pull at these parameters may be off because precisions were learned: parameters x groups, a
+        standard deviation each. `unknown` is as for `renewed`.
+
+        Of the logarithm of alpha the variance is 2 / (sum_i s_i gamma_i^2 + 2 alpha), from the curvature of what
+        `prior_precision` maximizes: little is known where a prior acts on a single rater, and one far out is drawn in
+        by much more or less than by the best guess (Kass and Steffey 1989).
+        """
+        pull = self @ eta
+        columns = np.zeros((len(eta), len(self.alpha)))
+        if not self.estimated:
+            return columns
+        for g in np.flatnonzero(self.alpha > 0):
+            members = np.flatnonzero(self.group == g)
+            share = unknown[members] / (unknown[members] + self.alpha[g])
+            known = self.fade[members] @ share**2 + IMAGINARY_ITEMS * self.alpha[g]
+            columns[members, g] = np.sqrt(2 / known) * pull[members]
+        return columns
 
     def renewed(self, eta: Floats, information: Floats, unknown: Floats) -> Ridge:
         """With the precisions that these parameters speak for, and as much of the prior as they need.

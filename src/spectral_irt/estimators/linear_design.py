@@ -465,11 +465,13 @@ class RatingScale(RaschEstimator):
                 f"the rating scale is fitted with the covariance of all thresholds, up to {DENSE_ITEMS:,}; there are "
                 f"{n:,}. Fit SpectralPartialCredit, or fewer items."
             )
-        LinearDesign(ITEMS).of(responses, scale=True, groups=self.groups)  # errors before work
+        design = LinearDesign(ITEMS).of(responses, scale=True, groups=self.groups)  # errors before work
         labels, group = group_codes(responses.items, self.groups)
         items = scalable_items(responses, labels, group)
-        groups = labels[group[items.included]].tolist()
-        return items, LinearDesign(ITEMS).of(items.responses, scale=True, groups=groups)
+        if not items.included.all():
+            groups = labels[group[items.included]].tolist()
+            design = LinearDesign(ITEMS).of(items.responses, scale=True, groups=groups)
+        return items, design
 
     @property
     def offsets_(self) -> Columns:

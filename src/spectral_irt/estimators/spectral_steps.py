@@ -363,7 +363,15 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
         noun = "item" if layout.binary else "threshold"
         return PlannedPrior(None, parts, enough_is_known(plan.information, noun, several_parts=bool(parts.any())))
     offset_precision = 0.0 if layout.binary else chain.precision
-    prior = Prior(layout, location_prior, offset_precision, offset_fade, regularization.estimated)
+    nobody_below = np.nan_to_num(usable.category_counts)[layout.item, layout.level - 1] == 0
+    prior = Prior(
+        layout,
+        location_prior,
+        offset_precision,
+        offset_fade,
+        regularization.estimated,
+        above_empty=np.flatnonzero(nobody_below),
+    )
     return PlannedPrior(prior, parts, regularization)
 
 

@@ -1,5 +1,7 @@
 """The prior on items and thresholds: every formula of `chain/prior.py` once more, with loops and dense matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -203,6 +205,47 @@ def test_precisions_of_locations_and_offsets_by_hand(prior, with_locations):
     share = sum(min(max(degrees[item] - 0.9 * trace[item], 0), degrees[item]) for item in range(6))
     expected = (share + 2) / (np.sum(t**2) + 2)
     assert found.alpha == pytest.approx(max(expected, least_by_hand(t, told[LAYOUT.item])))
+
+
+@pytest.mark.parametrize("lowest", [False, True])
+def test_offsets_beside_an_empty_category_are_expected_farther_out_than_of_a_normal_posterior(lowest):
+    """An item of two thresholds on a grid: a normal prior, and a category that nobody used where m were expected."""
+    layout = Thresholds(np.array([2]))
+    expected = 0.4
+    # By how much the category's log odds fall, and the direction that moves it alone.
+    log_odds, alone = np.array([0.5, -0.5]), np.array([1.0, -1.0])
+    if lowest:
+        log_odds, alone = np.array([-1.0, 0.0]), np.array([-1.0, 0.0])
+    without = np.array([[1.1, -0.4], [-0.4, 0.9]])
+    covariance = np.linalg.inv(without + expected * np.outer(log_odds, log_odds))
+    deviation = np.array([0.7, -0.7]) * (-1 if lowest else 1)
+    axis = np.linspace(-12, 12, 601)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
+    x = grid @ log_odds
+    q = np.exp(-np.einsum("...i,ij,...j->...", grid, without, grid) / 2 - expected * (x + np.exp(-x)))
+    q /= q.sum()
+    offset = grid - grid.mean(axis=-1, keepdims=True) + deviation
+    center = np.eye(2) - 0.5
+    of_normal = np.sum(deviation**2) + np.trace(center @ covariance)
+    beyond = np.sum(q * (offset**2).sum(axis=-1)) - of_normal
+    blocks = np.array([expected * np.outer(alone, alone) / (alone @ alone) ** 2])
+    prior = Prior(layout, None, 0.5, np.ones(2), True, above_empty=np.array([0 if lowest else 1]))
+    found = prior._squares_beside_empty(deviation, blocks, np.array([covariance]))
+    assert found == pytest.approx(beyond, rel=2e-3)
+    assert beyond > 0.04
+    nothing_empty = replace(prior, above_empty=np.zeros(0, dtype=np.int64))
+    assert nothing_empty._squares_beside_empty(deviation, blocks, np.array([covariance])) == 0
+
+
+def test_offsets_beside_empty_categories_make_the_prior_wider():
+    """Every second item has thresholds out of order around a category that nobody used."""
+    layout = Thresholds(np.full(6, 3))
+    beta = np.tile([3.0, -3.0, 0.0, -3.0, 3.0, 0.0], 3)
+    blocks = np.tile(np.diag([0.2, 0.2, 6.0]), (6, 1, 1))
+    prior = Prior(layout, None, 0.3, np.ones(18), True)
+    plain = prior.renewed(beta, blocks, np.full(18, 0.5))
+    empty = replace(prior, above_empty=np.array([1, 7, 13])).renewed(beta, blocks, np.full(18, 0.5))
+    assert empty.alpha < 0.95 * plain.alpha
 
 
 def test_blocks_of_a_prior_leave_out_other_items(prior):

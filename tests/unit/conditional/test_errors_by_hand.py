@@ -51,16 +51,19 @@ def test_scores_of_few_people_are_steadied_towards_their_group():
     np.testing.assert_allclose(steadied(told, squares, people, group), factor)
 
 
+@pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("robust", [False, True])
-def test_covariance_of_the_parameters_of_a_design_with_a_prior(robust):
-    """(A'HA + P)^-1 (A'MA + pull) (A'HA + P)^-1, scores times their factors."""
+def test_covariance_of_the_parameters_of_a_design_with_a_prior(robust, learned):
+    """(A'HA + P)^-1 (A'MA + pull) (A'HA + P)^-1, scores times their factors; a learned precision adds its own error."""
     data = simulate.rasch(300, 6, seed=2)
     rng = np.random.default_rng(1)
     design = sparse.csr_array(np.column_stack([np.eye(6)[:, :4], rng.normal(size=6)]))
-    ridge = Ridge.of(np.array([0, 0, 0, 0, -1]), np.ones(5, dtype=bool), 2.0)
+    ridge = Ridge.of(np.array([0, 0, 0, 0, -1]), np.ones(5, dtype=bool), None if learned else 2.0)
     likelihood = ExactLikelihood(data.responses)
     none = unidentified(design, np.zeros(6, dtype=np.int64), None)
     found = Newton(likelihood, design=design, open_directions=none, ridge=ridge).solve(np.zeros(5))
+    if learned:  # as if there were few responses
+        found = replace(found, ridge=replace(found.ridge, fade=np.ones(5)))
     A = design.toarray()
     factor = np.linspace(0.8, 1.2, 5)
     information = A.T @ likelihood.information(found.point.beta) @ A
@@ -75,6 +78,10 @@ def test_covariance_of_the_parameters_of_a_design_with_a_prior(robust):
         expected = bread @ meat @ bread
     else:
         expected = bread
+    if learned:
+        unsure = bread @ found.ridge.pulls_unsure(found.eta, found.information)
+        expected = expected + unsure @ unsure.T
+        assert np.abs(unsure).max() > 1e-3
     covariance = parameter_covariance(found, robust, information, factor if robust else None)
     np.testing.assert_allclose(covariance, expected, rtol=1e-5, atol=1e-7)
 

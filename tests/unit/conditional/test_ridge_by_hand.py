@@ -71,6 +71,22 @@ def test_a_renewed_prior_by_groups():
     np.testing.assert_allclose(as_asked.weight, new.weight)
 
 
+def test_how_far_a_pull_may_be_off_by_its_learned_precision():
+    """The derivative of the pull by log alpha, times a standard deviation that two imaginary raters keep finite."""
+    rng = np.random.default_rng(6)
+    eta = rng.normal(0, 1.5, 8)
+    unknown = rng.uniform(1, 6, 8)
+    found = a_ridge().pulls_unsure(eta, unknown)
+    for g in (0, 1):
+        step = np.exp(1e-6 * (np.arange(2) == g))
+        derivative = (a_ridge(alpha=ALPHA * step) @ eta - a_ridge() @ eta) / 1e-6
+        known = 2 * ALPHA[g]
+        for k in np.flatnonzero(g == GROUP):
+            known += FADE[k] * (unknown[k] / (unknown[k] + ALPHA[g])) ** 2
+        np.testing.assert_allclose(found[:, g], derivative * np.sqrt(2 / known), rtol=1e-5, atol=1e-9)
+    assert not a_ridge(estimated=False).pulls_unsure(eta, unknown).any()
+
+
 def test_groups_that_tell_nothing_have_a_plain_mean_and_a_single_parameter_no_prior():
     ridge = a_ridge().renewed(np.zeros(8), np.zeros(8), np.ones(8))
     np.testing.assert_allclose(ridge.weight[[0, 1, 2]], 1 / 3)
@@ -102,7 +118,11 @@ def test_the_variance_of_many_parameters_is_that_of_the_diagonal_and_what_solves
     h = root @ root.T + 10 * np.eye(8)
     signs = rng.normal(size=(8, errors.PROBES))
     held = np.arange(8) == 3
+    eta = rng.normal(size=8)
+    unknown = rng.uniform(1, 4, 8)
     made = SimpleNamespace(
+        eta=eta,
+        information=unknown,
         design="a design",
         diagonal=np.diag(h).copy(),
         point=SimpleNamespace(signed_scores=lambda seed, columns, design: signs),
@@ -117,8 +137,10 @@ def test_the_variance_of_many_parameters_is_that_of_the_diagonal_and_what_solves
     b = factor[:, None] * signs
     meat = factor**2 * squares
     if ridge:
-        b = b + a_ridge().draw(np.random.default_rng(4), errors.PROBES)
-        meat = meat + PRECISION * FADE
+        noise = np.random.default_rng(4)
+        unsure = a_ridge().pulls_unsure(eta, unknown)
+        b = b + a_ridge().draw(noise, errors.PROBES) + unsure @ noise.standard_normal((2, errors.PROBES))
+        meat = meat + PRECISION * FADE + unsure[:, 0] ** 2 + unsure[:, 1] ** 2
     if fixed:
         b[3] = 0
     variance = meat / np.diag(h) ** 2

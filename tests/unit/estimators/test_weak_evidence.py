@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 import spectral_irt as si
 from dense_ordered import sandwich
 from spectral_irt import Responses
-from spectral_irt.conditional.errors import skewed_mean_square
+from spectral_irt.chain.prior import skewed_posterior
 
 FORMS = np.tile([-1.0, -0.3, 0.3, 1.0], 2)
 DIFFERENCE = np.repeat([0.25, -0.25], 4)  # of the means of the two forms
@@ -81,7 +81,7 @@ def beside_empty_categories(seed, persons=250, items=40):
 @pytest.mark.parametrize("rate", [1.0, 0.7])
 @pytest.mark.parametrize("precision", [0.05, 0.14, 2.0])
 @pytest.mark.parametrize("information", [1e-4, 0.3, 3.0])
-def test_mean_square_of_a_posterior_cut_off_on_one_side(information, precision, rate):
+def test_moments_of_a_posterior_cut_off_on_one_side(information, precision, rate):
     """A normal prior and a likelihood exp(-a exp(-k x)), which says only that x is not far below: by quadrature around
     the mode, which a search finds."""
 
@@ -96,9 +96,10 @@ def test_mean_square_of_a_posterior_cut_off_on_one_side(information, precision, 
         return np.exp(-information / rate**2 * (np.exp(-rate * x) - 1) - precision / 2 * ((x + shift) ** 2 - shift**2))
 
     total = quad(posterior, -60, 60, points=[-5, 0, 5], limit=400)[0]
-    squares = quad(lambda x: x**2 * posterior(x), -60, 60, points=[-5, 0, 5], limit=400)[0]
-    found = skewed_mean_square(np.array([information]), np.array([precision]), np.array([rate]))
-    assert found[0] == pytest.approx(squares / total, rel=1e-4)
+    mean, squares = (quad(lambda x, k=k: x**k * posterior(x), -60, 60, points=[-5, 0, 5], limit=400)[0] for k in (1, 2))
+    found = skewed_posterior(np.array([information]), np.array([precision]), np.array([rate]))
+    assert found.mean_square[0] == pytest.approx(squares / total, rel=1e-4)
+    assert found.mean[0] == pytest.approx(mean / total, rel=1e-3, abs=1e-6)
 
 
 def test_thresholds_beside_an_empty_category_have_errors_that_hold():
