@@ -34,7 +34,7 @@ from spectral_irt.data.patterns import same_rows
 from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.engine import Prepared
 from spectral_irt.engine.base import budget
-from spectral_irt.numerics import csr, gram_of, is_small, onto_items, sums_by_item
+from spectral_irt.numerics import Places, csr, gram_of, is_small, onto_items, sums_by_item
 
 Matrix: TypeAlias = sparse.csr_array
 
@@ -62,15 +62,23 @@ class ThresholdRows:
         items = self.items
         if layout.binary:
             return csr(self.indptr, items, self.values[0], layout.n_items)
-        level = np.arange(layout.widest, dtype=np.int32)
-        columns = layout.first.astype(np.int32)[items][:, None] + level
-        values = np.ascontiguousarray(self.values.T)
+        first: Any = layout.first.astype(np.int32)[items]
         if layout.max_score.min() == layout.widest:  # every item has all levels
-            return csr(self.indptr * np.int32(layout.widest), columns.ravel(), values.ravel(), layout.n_entries)
+            of_all = first[:, None] + np.arange(layout.widest, dtype=np.int32)
+            transposed = np.ascontiguousarray(self.values.T)
+            return csr(self.indptr * np.int32(layout.widest), of_all.ravel(), transposed.ravel(), layout.n_entries)
         counts = layout.max_score[items]
-        inside = level < counts[:, None]
-        indptr = np.concatenate([[0], np.cumsum(counts)])[self.indptr].astype(np.int32)
-        return csr(indptr, columns[inside], values[inside], layout.n_entries)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        columns: Places = np.empty(ends[-1], dtype=np.int32)
+        values = np.empty(ends[-1])
+        columns[ends[:-1]] = first
+        values[ends[:-1]] = self.values[0]
+        for level in range(1, layout.widest):  # of which few items may have many
+            where = np.flatnonzero(counts > level)
+            place = ends[where] + level
+            columns[place] = first[where] + np.int32(level)
+            values[place] = self.values[level, where]
+        return csr(ends[self.indptr].astype(np.int32), columns, values, layout.n_entries)
 
     def sums(self, weight: Floats) -> Floats:
         """A' w, thresholds, for a number w of every answer."""

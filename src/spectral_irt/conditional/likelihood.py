@@ -83,7 +83,8 @@ class Likelihood:
             if facets is not None:
                 n_items = len(facets.items)
             people_of_item = responses.n_responses / n_items
-            least = float((np.sqrt(people_of_item / 0.18) * series_tables.SERIES_ERROR / allowed_shift) ** (1 / 3))
+            error = series_tables.ERROR_OF_WIDE_ITEMS
+            least = float((np.sqrt(people_of_item / 0.18) * error / allowed_shift) ** (1 / 3))
             self.rows = responses.entries.prepare(PatternRows.of_block, self.layout, least, persons=(self.weights,))
 
     def at(self, beta: Floats) -> Point:

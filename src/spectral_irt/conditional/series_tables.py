@@ -19,7 +19,7 @@ Kolassa (2006), Series Approximation Methods in Statistics, ch. 3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import comb, factorial
@@ -55,12 +55,16 @@ CACHED = 4096  # cells at a time: their derivatives fit the second cache of a co
 TRIES = 20  # of bringing an ability near a point of the grid ...
 AGAIN = 2  # ... when thresholds have moved a little
 NEAR = 0.7  # of the distance between points: within it the shift does
-# The error of the series for a threshold of a person whose answers count as N equal ones: this times N^-3, or N^-2 with
-# fewer terms, which do where people have many answers.
-SERIES_ERROR = 0.05
-BRIEF_ERROR = 0.03
+# The error of the series for a threshold of a person whose answers count as N equal ones, with sign, since estimates go
+# by sums: this times N^-3, or N^-2 with fewer terms, which do where people have many answers. By the thresholds of the
+# widest item, whose extreme ones it is that of; measured beside exact sums, N from 2 to 40.
+SERIES_ERROR = {1: 0.001, 2: 0.001, 3: 0.002}
+BRIEF_ERROR = {1: 0.001, 2: 0.001}
+ERROR_OF_WIDE_ITEMS = 0.05
+BRIEF_ERROR_OF_WIDE_ITEMS = 0.03
 SEVERAL = 0.02  # share of the answers that fewer terms may make exact sums of
 LIMITS = np.concatenate([np.arange(4.0, 60.0, 2.0), [np.inf]])
+LIMITS_OF_NARROW_ITEMS = np.concatenate([[2.0, 3.0], LIMITS])  # of up to two thresholds
 REPEATED = 4  # people with the same items and the same score from whom on exact sums are cheap
 LOOKED_AT = 256  # people of a block by whom it is known whether patterns repeat
 BRIEF = 4  # the order with fewer terms
@@ -348,11 +352,19 @@ class TableRows(PeopleRows):
         of_long = self._threshold_rows([tables.factor], self.factor[None])
         return of_long.with_more(self.exact.factors()) if self.exact else of_long
 
-    def _threshold_rows(self, tables: Iterable[Floats], coefficients: Floats) -> ThresholdRows:
+    def _threshold_rows(self, tables: Sequence[Floats] | Floats, coefficients: Floats) -> ThresholdRows:
         """sum over r of coefficient_r tables_r, people x thresholds."""
         total = np.zeros((self.layout.widest, len(self.cells)))
-        for table, coefficient in zip(tables, coefficients, strict=True):
-            total += table.take(self.cells, axis=1) * np.repeat(coefficient, self.rows.counts)
+        of_answers = [np.repeat(coefficient, self.rows.counts) for coefficient in coefficients]
+        levels_of_answer = self.layout.max_score[self.rows.items]
+        for level, sums in enumerate(total):
+            where: Any = slice(None)
+            cells = self.cells
+            if level:  # which few items may have
+                where = np.flatnonzero(levels_of_answer > level)
+                cells = self.cells[where]
+            for table, coefficient in zip(tables, of_answers, strict=True):
+                sums[where] += table[level].take(cells) * coefficient[where]
         return ThresholdRows(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
 
     def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, TableSums]:
@@ -458,12 +470,17 @@ def prepare_people(
     people = responses.entries.prepare(_with_abilities, layout, beta, persons=(weight,))
     theta = np.concatenate([np.zeros(1), *people.map(attrgetter("theta"))])
     rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, dtype_for(allowed))
-    people, answers = people.map_and_sum(_with_sizes, rough)
+    limits = LIMITS
+    if layout.widest <= 2:
+        limits = LIMITS_OF_NARROW_ITEMS
+    people, answers = people.map_and_sum(_with_sizes, rough, limits)
+    brief_error = BRIEF_ERROR.get(layout.widest, BRIEF_ERROR_OF_WIDE_ITEMS)
+    error = SERIES_ERROR.get(layout.widest, ERROR_OF_WIDE_ITEMS)
     order = BRIEF
-    least, exact_share = series_limit(answers, LIMITS, BRIEF_ERROR / LIMITS**2, counts, allowed)
+    least, exact_share = series_limit(answers, limits, brief_error / limits**2, counts, allowed)
     if exact_share > SEVERAL:
         order = ORDER
-        least, _ = series_limit(answers, LIMITS, SERIES_ERROR / LIMITS**3, counts, allowed)
+        least, _ = series_limit(answers, limits, error / limits**3, counts, allowed)
     return people.prepare(_rows_from, least, rough), replace(rough, order=order)
 
 
@@ -507,7 +524,7 @@ def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
     return count[of_person.ravel()] >= REPEATED
 
 
-def _with_sizes(people: RoughPeople, tables: Tables) -> tuple[SizedPeople, Floats]:
+def _with_sizes(people: RoughPeople, tables: Tables, limits: Floats) -> tuple[SizedPeople, Floats]:
     """The people at points of the grid; and how many people have answers worth so many equal ones."""
     rows = people.rows
     at = tables.nearest(people.theta)
@@ -517,7 +534,7 @@ def _with_sizes(people: RoughPeople, tables: Tables) -> tuple[SizedPeople, Float
     size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
     beyond = np.abs(rows.scores - mean) > tables.apart * variance
     size = np.where(beyond | ~rows.informative, 0.0, size)
-    answers = answers_above(LIMITS, size, np.where(people.repeated, 0, rows.counts))
+    answers = answers_above(limits, size, np.where(people.repeated, 0, rows.counts))
     return SizedPeople(rows, people.weight, people.repeated, on_grid.at, size), answers
 
 

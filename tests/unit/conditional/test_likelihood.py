@@ -6,6 +6,7 @@ import pytest
 from dense_ordered import draw
 from spectral_irt import simulate
 from spectral_irt.conditional import likelihood as likelihood_room
+from spectral_irt.conditional import series_tables
 from spectral_irt.conditional.errors import Matrices
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.likelihood import Likelihood
@@ -36,6 +37,22 @@ def test_the_series_is_near_the_exact_sums(items, categories, seen, monkeypatch)
     assert np.max(np.abs(here.gradient - exact) / np.sqrt(here.information)) < 0.01
     everybody = point_at(responses, beta, 1e-30, monkeypatch)
     np.testing.assert_allclose(everybody.gradient, exact, atol=1e-8)  # nobody is long
+
+
+@pytest.mark.parametrize("n_joined", [1, 8])
+def test_the_series_of_right_and_wrong_answers_with_super_items_is_within_its_bound(n_joined, monkeypatch):
+    """Where most items are right or wrong, people with little information take the series: a person's share in the
+    error of a threshold is BRIEF_ERROR / V^2 at most, V the variance of the total score."""
+    thresholds = [np.array([b]) for b in np.linspace(-2, 2, 40)]
+    thresholds[:n_joined] = [np.array([b - 0.7, b + 0.7]) for b in np.linspace(-1, 1, n_joined)]
+    responses = simulate.partial_credit(1500, thresholds=thresholds, design="sampled", p=0.8, seed=4).responses
+    here = point_at(responses, np.concatenate(thresholds), 1e3, monkeypatch)  # whatever the error
+    variance = np.concatenate([part.factor for part in here.rows.parts]) ** -2.0
+    assert len(variance) > 1400
+    assert here.tables.order == series_tables.BRIEF
+    exact = ExactLikelihood(responses).at(np.concatenate(thresholds)).gradient
+    bound = (series_tables.BRIEF_ERROR[2] / variance**2).sum()
+    assert np.abs(here.gradient - exact).max() < bound
 
 
 @pytest.mark.parametrize("categories", [2, 4])

@@ -342,8 +342,8 @@ def test_blocks_and_errors_of_ordered_items_under_a_prior(n_fixed):
     averaging = np.kron(np.eye(30), [0.5, 0.5])
     of_locations = np.sqrt(np.diag(averaging @ covariance @ averaging.T))[n_fixed:]
     one, location = standard_errors(found, "one-pass")
-    np.testing.assert_allclose(one[free].mean(), dense.mean(), rtol=0.03)
-    np.testing.assert_allclose(location[n_fixed:].mean(), of_locations.mean(), rtol=0.03)
+    np.testing.assert_allclose(one[free].mean(), dense.mean(), rtol=0.04)
+    np.testing.assert_allclose(location[n_fixed:].mean(), of_locations.mean(), rtol=0.04)
     many, location = standard_errors(found, "multiplier")
     np.testing.assert_allclose(many[free].mean(), dense.mean(), rtol=0.02)
     np.testing.assert_allclose(many[free], dense, rtol=0.12)
