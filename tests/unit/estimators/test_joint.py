@@ -161,6 +161,27 @@ def test_pass_gives_the_bound_and_the_update_of_abilities_by_definition():
     np.testing.assert_allclose(sums[3][1:], [part.mean.sum(), (part.mean**2 + part.var).sum(), 7])
 
 
+def test_items_and_hyperparameters_are_updated_where_the_bound_is_highest():
+    """After abilities were moved to the mean zero; `PRIOR_WEIGHT` is what the hyperparameters start from."""
+    rng = np.random.default_rng(8)
+    items = joint.Items.at(np.concatenate([rng.normal(size=4), rng.normal(size=4), [0.3, 0.2, -0.4]]))
+    w, w_theta, half = rng.uniform(1, 3, 4), rng.normal(size=4), rng.normal(size=4)
+    theta = rng.normal(0.7, 1, 50)
+    theta_var = rng.uniform(0.1, 0.3, 50)
+    totals = joint.BoundTotals(0.0, theta.sum(), np.sum(theta**2 + theta_var), 50)
+    x, shift = joint.update_items(items, joint.BoundSums(w, w_theta, half, np.array(totals)))
+    center = theta.mean()
+    assert shift == pytest.approx(-center)
+    var = 1 / (items.tau_b + w)
+    mean = var * (items.tau_b * items.mu - half + w_theta) - center
+    np.testing.assert_allclose(x[:4], mean)
+    np.testing.assert_allclose(x[4:8], np.log(var))
+    weight = joint.PRIOR_WEIGHT
+    tau_b = (4 + weight) / (np.sum((mean - mean.mean()) ** 2 + var) + weight)
+    tau = (50 + weight) / (np.sum((theta - center) ** 2 + theta_var) + weight)
+    np.testing.assert_allclose(x[8:], [mean.mean(), np.log(tau_b), np.log(tau)])
+
+
 def test_curvature_is_smooth_at_zero():
     xi = np.array([0.0, 1e-6, 9e-5, 1.1e-4, 1e-2, 3.0, 800.0])
     np.testing.assert_allclose(joint.curvature(xi)[:4], 0.125, atol=1e-9)
