@@ -9,14 +9,17 @@ from scipy import sparse, stats
 import spectral_irt as si
 from spectral_irt import ability as ability_module
 from spectral_irt.calibration import t_quantile
+from spectral_irt.conditional import series_tables
 from spectral_irt.conditional.exact_likelihood import conditional_probabilities
 from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.data.block import Thresholds, rows_of
+from spectral_irt.data.block import Rows, Thresholds, rows_of
 from spectral_irt.errors import DisconnectedDesignError
 from spectral_irt.estimators import pairwise, spectral_errors
+from spectral_irt.estimators.joint import VariationalRasch
 from spectral_irt.estimators.population import _check_linked
+from spectral_irt.inference.ranks import items as ranks
 from spectral_irt.persons.plausible import background
-from spectral_irt.persons.residuals import residual_columns
+from spectral_irt.persons.residuals import ERRATIC, residual_columns, unexpected_columns
 
 NAN = np.nan
 
@@ -227,3 +230,119 @@ def test_weights_are_copies_of_persons_in_the_series(items, categories):
     np.testing.assert_allclose(weighted.gradient, expected.gradient, atol=near / 10)
     np.testing.assert_allclose(weighted.information, expected.information, atol=near)
     np.testing.assert_allclose(weighted @ v, expected @ v, atol=near * np.linalg.norm(v))
+
+
+def by_gaps(items_of, beta, layout, scores):
+    """Persons with a gap among the places of their thresholds, and about as many points as thresholds below it."""
+    chosen = []
+    widest = layout.widest
+    slack = 1 if widest == 1 else 2 * widest - 1
+    nearer = 1 if widest == 1 else 1 + ability_module.NEARER * (widest - 1)
+    for person, (items, score) in enumerate(zip(items_of, scores, strict=True)):
+        places = np.sort(nearer * np.concatenate([beta[layout.item == item] for item in items]))
+        for k in range(1, len(places)):
+            if places[k] - places[k - 1] >= ability_module.GAP and abs(score - k) <= slack:
+                chosen.append(person)
+                break
+    return chosen
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("widest", [1, 3])
+def test_persons_beside_a_gap(widest, far):
+    """Two maxima are possible there; by bits for each logit, and where these are too many by sorting everybody."""
+    rng = np.random.default_rng(4)
+    n_items = 24
+    layout = Thresholds(np.full(n_items, widest))
+    location = rng.uniform(-12, 12, n_items)
+    if far:
+        location[0] = 80.0
+    beta = (location[:, None] + 0.7 * np.arange(widest)).ravel()
+    items_of = [np.sort(rng.choice(np.arange(1, n_items), 6, replace=False)) for _ in range(200)]
+    max_scores = np.full(200, 6 * widest)
+    scores = rng.integers(1, 6 * widest, 200)
+    items = np.concatenate(items_of).astype(np.int32)
+    rows = Rows(np.arange(201) * 6, items, np.full(200, 6), scores, max_scores)
+    found = ability_module.beside_a_gap(ability_module.Run(rows, layout, beta))
+    expected = by_gaps(items_of, beta, layout, scores)
+    assert 10 < len(expected) < 190
+    assert found.tolist() == expected
+    close = ability_module.Run(rows, layout, beta / 100)
+    assert not len(ability_module.beside_a_gap(close))
+
+
+@pytest.mark.parametrize("widest", [1, 8, 40])
+def test_a_grid_of_abilities_is_as_fine_as_answers_need(widest):
+    layout = Thresholds(np.full(3, widest))
+    grid = series_tables.grid_over(-1.0, 2.0, layout)
+    assert (grid[0], grid[-1]) == (-1 - series_tables.MARGIN, 2 + series_tables.MARGIN)
+    apart = series_tables.APART / max(1, widest / 4 / series_tables.WIDE)
+    n = (3 + 2 * series_tables.MARGIN) / apart
+    assert n <= len(grid) - 1 < n + 1
+
+
+def test_the_spread_of_very_many_items_is_learned_from_some_evenly_by_difficulty(monkeypatch):
+    rng = np.random.default_rng(5)
+    precision = rng.uniform(5, 20, 23)
+    pull = precision * rng.normal(size=23)
+    seen = {}
+    spread = ranks._spread
+
+    def recorded(some_precision, some_pull, mean, variance):
+        seen.update(precision=some_precision, pull=some_pull)
+        return spread(some_precision, some_pull, mean, variance)
+
+    monkeypatch.setattr(ranks, "_spread", recorded)
+    monkeypatch.setattr(ranks, "LEARNED_FROM", 8)
+    ranks.likely_places(precision, pull)
+    ordered = np.argsort(pull / precision)
+    np.testing.assert_array_equal(seen["pull"], pull[ordered[1::3]])
+    np.testing.assert_array_equal(seen["precision"], precision[ordered[1::3]])
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("asked", [None, [7, 2, 30]])
+def test_the_most_unexpected_answers_person_by_person(unlike, ordered, asked):
+    """Of the persons asked for, in this order, or of those that misfit, the worst first; of each the largest |z|."""
+    responses, beta = unlike
+    if not ordered:
+        responses = si.simulate.rasch(80, 6, seed=1).responses
+        beta = np.linspace(-2, 2, 6)
+    rng = np.random.default_rng(3)
+    ability = rng.normal(0, 2, 80)
+    infit, outfit = rng.normal(1.2, 1, 80), rng.normal(1.2, 1, 80)
+    outfit[5] = NAN
+    fits = SimpleNamespace(infit_z=infit, outfit_z=outfit)
+    worst = np.fmax(infit, outfit)
+    positions = None if asked is None else np.array(asked)
+    found = unexpected_columns(
+        responses, beta, SimpleNamespace(ability=ability), fits, people=positions, per_person=2, limit=9
+    )
+    every = residual_columns(responses, beta, ability)
+    people = asked
+    if people is None:
+        people = sorted(np.flatnonzero(worst > ERRATIC), key=lambda k: -worst[k])
+    expected = []
+    for k in people:
+        rows = np.flatnonzero((every["person"] == responses.persons[k]) & (np.abs(every["z"]) > 1))
+        expected += rows[np.argsort(-np.abs(every["z"][rows]), kind="stable")][:2].tolist()
+    expected = expected[:9]
+    assert len(expected) > 2
+    for name in ("person", "item", "response", "expected", "z"):
+        assert found[name].tolist() == pytest.approx(every[name][expected].tolist())
+    place = [responses.persons.tolist().index(person) for person in found["person"]]
+    np.testing.assert_array_equal(found["misfit_z"], worst[place])
+    np.testing.assert_array_equal(found["ability"], ability[place])
+    location = responses.thresholds.mean(beta)
+    where = [responses.items.tolist().index(item) for item in found["item"]]
+    np.testing.assert_allclose(found["difficulty"], location[where])
+
+
+def test_extreme_scores_tell_the_variational_fit_something():
+    table = si.simulate.rasch(60, 5, seed=1).responses.to_dense()
+    table[:3] = 1
+    assert any(finding.code == "silent_persons" for finding in si.ConditionalRasch().fit(table).findings_)
+    fit = VariationalRasch().fit(table)
+    assert all(finding.code != "silent_persons" for finding in fit.findings_)
+    table[:, 4] = 1
+    assert any(4 in finding.items for finding in VariationalRasch().fit(table).findings_)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from spectral_irt.bank import evidence
 from spectral_irt.bank.evidence import (
+    CERTAIN,
     Posterior,
     Precisions,
     Quadratic,
@@ -291,3 +293,64 @@ def test_a_step_goes_along_the_derivative_of_the_penalty(blocks):
         found -= found.mean()
     assert 0.01 < np.abs(expected).max() < 1
     np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("with_answers", [False, True])
+def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(with_answers):
+    """Of categories: from the blocks of kept and new responses, fixed thresholds being certain."""
+    kept = quadratic(LAYOUT, BETA)
+    point = answers_at(LAYOUT, BETA)[1] if with_answers else None
+    fixed = np.arange(8) == 2
+    n_below, n_above = np.linspace(10, 30, 8), np.linspace(40, 15, 8)
+    asked = {}
+
+    def renewed(beta, blocks, share):
+        asked.update(blocks=blocks, share=share)
+        return SimpleNamespace(alpha=2.5, location=SimpleNamespace(alpha=1.5))
+
+    gradient = np.linspace(-1, 2, 8)
+    here = SimpleNamespace(
+        layout=LAYOUT,
+        kept=kept,
+        new=point,
+        beta=BETA,
+        fixed=fixed,
+        informed=np.ones(8, dtype=bool),
+        prior=SimpleNamespace(renewed=renewed),
+        gradient=lambda: gradient,
+    )
+    assert Posterior.renewed_precisions(here, n_below, n_above) == Precisions(1.5, 2.5)
+    expected = blocks_of(kept.information, LAYOUT)
+    if with_answers:
+        expected = expected + point.own
+    expected[1, 0, 0] = CERTAIN
+    np.testing.assert_allclose(asked["blocks"], expected)
+    np.testing.assert_allclose(asked["share"], (n_above + gradient) / (n_below + n_above))
+
+
+def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(monkeypatch):
+    layout = Thresholds.ones(4)
+    asked = []
+
+    def renewed(*given):
+        asked.extend(given)
+        return 1.5
+
+    monkeypatch.setattr(evidence, "renewed_precision", renewed)
+    informed = np.array([True, True, False, True])
+    deviation, fade = np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 0.8, 0.5, 0.2])
+    here = SimpleNamespace(
+        layout=layout,
+        beta=np.zeros(4),
+        fixed=np.array([False, True, False, False]),
+        information=np.array([3.0, 4.0, 0.0, 5.0]),
+        informed=informed,
+        precisions=Precisions(2.0, 0.0),
+        location_prior=SimpleNamespace(deviation=lambda beta: deviation, fade=fade),
+        gradient=lambda: np.array([1.0, -1.0, 0.0, 2.0]),
+    )
+    n_below, n_above = np.array([5.0, 6, 0, 8]), np.array([3.0, 4, 0, 2])
+    assert Posterior.renewed_precisions(here, n_below, n_above) == Precisions(1.5, 0.0)
+    expected = (deviation[informed], [3.0, CERTAIN, 5.0], [4 / 8, 3 / 10, 4 / 10], 2.0, fade[informed])
+    for found, each in zip(asked, expected, strict=True):
+        np.testing.assert_allclose(found, each)

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.conditional import newton as newton_room
+from spectral_irt.conditional import table_sums
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.linear import Ridge
 from spectral_irt.conditional.newton import Aim, Newton, _Steps
@@ -196,3 +197,52 @@ def test_of_many_responses_the_prior_starts_with_the_precision_that_it_ends_with
     assert fit.regularization_.items > 0
     assert changes
     assert max(changes) < newton_room.STEADY_PRIOR
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "fine", "with_tables", "constrained", "moves"),
+    [
+        (1, False, True, "", True),
+        (2, False, True, "", False),
+        (1, True, True, "", False),
+        (1, False, False, "", False),
+        (1, False, True, "fixed", False),
+        (1, False, True, "design", False),
+    ],
+)
+def test_far_items_move_by_themselves_after_the_first_step_of_many(
+    monkeypatch, evaluations, fine, with_tables, constrained, moves
+):
+    far = np.array([3.0, 1.0, 0.0, -1.0, 2.0])
+    asked = []
+
+    def far_items(point, eta, step, prior):
+        asked.append((eta, step))
+        return far
+
+    monkeypatch.setattr(table_sums, "far_items", far_items)
+    likelihood = SimpleNamespace(fine=fine, noise=1.0, layout=LAYOUT)
+    fixed = np.array([True, False, False, False, False]) if constrained == "fixed" else None
+    design = sparse.eye_array(5, format="csr") if constrained == "design" else None
+    steps = _Steps(Newton(likelihood, fixed=fixed, design=design, open_directions=np.zeros((5, 0))), np.zeros(5))
+    steps.evaluations = evaluations
+    point = SimpleNamespace(layout=LAYOUT, loglik=-10.0, tables=object() if with_tables else None)
+    current = matrix_at(point, design=design, fixed=fixed)
+    vars(current)["diagonal"] = np.ones(5)
+    step = np.array([0.1, -0.1, 0.3, -0.3, 0.0])
+    steps.take(Aim(current, step, 1.0))
+    assert len(asked) == moves
+    np.testing.assert_allclose(steps.eta, far - far.mean() if moves else step)
+    assert steps.move == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_evaluations_than_asked_for(most):
+    responses = simulate.rasch(80, 5, seed=1).responses
+    problem = Newton(ExactLikelihood(responses))
+    start = np.array([2.0, -2, 2, -2, 0])
+    assert problem.solve(start, max_evaluations=most).evaluations == most
+    assert problem.solve_to_gradient(start, 0.0, max_evaluations=most).evaluations == most
+    near = problem.solve_to_gradient(start, 1e-6)
+    assert near.largest_derivative() <= 1e-6
+    assert problem.solve_to_gradient(near.eta, 1e-5).evaluations == 1
