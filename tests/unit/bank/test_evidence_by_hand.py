@@ -1,5 +1,6 @@
 """What a bank keeps of answers, and what follows from it: matrices and blocks against dense formulas."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -302,11 +303,16 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
     point = answers_at(LAYOUT, BETA)[1] if with_answers else None
     fixed = np.arange(8) == 2
     n_below, n_above = np.linspace(10, 30, 8), np.linspace(40, 15, 8)
+    n_below[6] = 0
     asked = {}
 
-    def renewed(beta, blocks, share):
-        asked.update(blocks=blocks, share=share)
-        return SimpleNamespace(alpha=2.5, location=SimpleNamespace(alpha=1.5))
+    @dataclass
+    class Learning:
+        above_empty: object = None
+
+        def renewed(self, beta, blocks, share):
+            asked.update(above_empty=self.above_empty, blocks=blocks, share=share)
+            return SimpleNamespace(alpha=2.5, location=SimpleNamespace(alpha=1.5))
 
     gradient = np.linspace(-1, 2, 8)
     here = SimpleNamespace(
@@ -316,7 +322,7 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
         beta=BETA,
         fixed=fixed,
         informed=np.ones(8, dtype=bool),
-        prior=SimpleNamespace(renewed=renewed),
+        prior=Learning(),
         gradient=lambda: gradient,
     )
     assert Posterior.renewed_precisions(here, n_below, n_above) == Precisions(1.5, 2.5)
@@ -326,6 +332,7 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
     expected[1, 0, 0] = CERTAIN
     np.testing.assert_allclose(asked["blocks"], expected)
     np.testing.assert_allclose(asked["share"], (n_above + gradient) / (n_below + n_above))
+    assert asked["above_empty"].tolist() == [6]
 
 
 def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(monkeypatch):
