@@ -18,7 +18,7 @@ PAGE = DOCS / "design.md"
 BEGIN = "<!-- rooms: python docs/rooms.py --update -->\n"
 END = "<!-- end of rooms -->\n"
 # In the order in which data pass through them: a module imports only from its own room and from those above it.
-ROOMS = ["errors", "installation", "text", "files", "tables", "xlsx", "persons_file", "model", "numerics"]
+ROOMS = ["errors", "installation", "text", "notebook", "files", "tables", "xlsx", "persons_file", "model", "numerics"]
 ROOMS += ["engine", "data", "reading", "eval_logs", "terminal", "ability", "joint_errors"]
 ROOMS += ["chain", "conditional", "calibration", "estimators", "sql"]
 ROOMS += ["persons", "inference", "analysis", "bank", "simulate", "datasets"]

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from spectral_irt.notebook import progress_line
 from spectral_irt.tables import Columns, Table, make_table
 
 T = TypeVar("T")
@@ -57,7 +58,8 @@ def once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
         key = content((method.__name__, study.ability, study.population, *list(question.arguments.values())[1:]))
         with study._lock:
             if key not in study._known:
-                study._known[key] = method(study, *args, **options)
+                with progress_line(study._tell):
+                    study._known[key] = method(study, *args, **options)
             result: T = study._known[key]
             return result
 

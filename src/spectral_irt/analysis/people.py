@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt import notebook
 from spectral_irt.analysis.cache import columns_of, once, tabled
 from spectral_irt.analysis.moves import Move, parts_of_split_items
 from spectral_irt.calibration import Calibration, Scale
@@ -97,10 +98,6 @@ OF_PERSONS = frozenset(
 )
 
 
-def no_progress(text: str) -> None:
-    """Nobody listens to the progress of the work."""
-
-
 class AnalysisOfPeople:
     """The people of an analysis; see `Analysis`, which has the parameters."""
 
@@ -141,7 +138,7 @@ class AnalysisOfPeople:
         self._form = form
         # What these people have on the scale of report, where that was asked, or by what else the scale goes.
         self._asked_scale: dict[str, float | str] = {}
-        self._tell: Tell = progress or no_progress
+        self._tell: Tell = progress or notebook.say
         self._clustered: ClusterErrors | None = None
         self._known: dict[Hashable, Any] = {}  # what was computed: see `once`
         self._lock = threading.RLock()
@@ -168,7 +165,7 @@ class AnalysisOfPeople:
         vars(self).update(state)
         self._known = {}
         self._lock = threading.RLock()
-        self._tell = no_progress
+        self._tell = notebook.say
 
     def __copy__(self) -> Self:
         """A shallow copy has the same results, lock and listener; see `rescale`."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt import __version__
+from spectral_irt import __version__, notebook
 from spectral_irt.calibration import CONDITIONAL, LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.prior import Regularization
 from spectral_irt.conditional.errors import location_covariance
@@ -346,7 +346,7 @@ class RaschEstimator:
         y : ignored
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
-            Called with a few words on what is going on.
+            Called with a few words on what is going on. By default a notebook shows them, where it takes long.
         """
         return self._fitted(data, progress)
 
@@ -370,11 +370,11 @@ class RaschEstimator:
 
         def tell(text: str) -> None:
             log.debug("%s", text)
-            if progress is not None:
-                progress(text)
+            listener = progress or notebook.say
+            listener(text)
 
         small_algebra = responses.thresholds.n_entries <= SMALL_ALGEBRA
-        with one_blas_thread() if small_algebra else nullcontext():
+        with notebook.progress_line(progress), one_blas_thread() if small_algebra else nullcontext():
             estimate = self._estimate(responses, tell, **design)
         self._learn(responses, estimate)
         self._remember(data)

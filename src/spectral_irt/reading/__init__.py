@@ -17,6 +17,7 @@ from spectral_irt.data.builder import from_array, is_frame, names_files
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import DERIVED, Blank, Scoring, of_either_kind, several
 from spectral_irt.errors import OptionError, ReadError, check_option
+from spectral_irt.notebook import progress_line, say
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine
@@ -67,8 +68,11 @@ class ReadOptions:
         return ", ".join(f"`{name}=`" for name in differing)
 
     def report(self, share: float) -> None:
-        if self.progress is not None:
-            self.progress(share, f"reading {self.source}")
+        text = f"reading {self.source}"
+        if self.progress is None:
+            say(text, share)
+        else:
+            self.progress(share, text)
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -211,7 +215,7 @@ def read(
         How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
         the first bytes show it; a text file that is neither is read as Windows-1252, and a finding says so.
     progress : callable(fraction, text), optional
-        Called after every piece with how far reading has come.
+        Called after every piece with how far reading has come. By default a notebook shows it, where it takes long.
     client : distributed.Client, or str, optional
         A Dask cluster: its client, or the address of its scheduler. Its workers map a packed file that they see, and
         keep the answers of others, which are read here and sent there; they do every sum over people. See the page on
@@ -290,7 +294,8 @@ def read(
         what = "`order_by=` says which of several answers is first or last;"
         raise OptionError(f"{what} say `duplicates='first' or 'last'` too.")
     where = Where(sheet, encoding, sql, database)
-    responses = _responses(source, where, options, form, engine)
+    with progress_line(progress):
+        responses = _responses(source, where, options, form, engine)
     if texts is not None:
         responses = responses.with_item_texts(texts)
     return responses
