@@ -21,7 +21,7 @@ def write_pages(rows: Sequence[Row], folder: Path, command: str) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Row._fields)
         for row in rows:
-            writer.writerow([_exactly(value) for value in row])
+            writer.writerow([_exactly(name, value) for name, value in row._asdict().items()])
     parts = {part: list(own) for part, own in groupby(rows, key=lambda row: row.part)}
     names = {part: file_of(part) for part in parts}
     for part, own in parts.items():
@@ -133,5 +133,10 @@ def _shortly(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _exactly(value: object) -> object:
-    return f"{value:.10g}" if isinstance(value, float) else value
+def _exactly(name: str, value: object) -> object:
+    """Ten digits; three of what follows from other numbers; nothing where there is no number."""
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return ""
+    return f"{value:.3g}" if name in ("difference", "tolerance") else f"{value:.10g}"
