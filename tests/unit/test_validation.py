@@ -5,11 +5,12 @@ import math
 import pytest
 
 import spectral_irt as si
-from validation import cases_exact, cases_programs
+from validation import cases_exact, cases_programs, cases_studies
 from validation.__main__ import all_cases
 from validation.lab import ESTIMATORS, Lab
 from validation.page import file_of, part_page, summary_page
 from validation.rows import AGREES, ERROR, FAILS, Case, run
+from validation.study import Study
 
 
 def number(value):
@@ -89,6 +90,21 @@ def test_closed_forms_and_enumerations_agree():
     rows = list(run(cases_exact.cases(), Lab()))
     assert len(rows) > 100
     assert [row for row in rows if row.verdict != AGREES] == []
+
+
+def test_a_promise_may_be_kept_by_far_but_not_be_broken(monkeypatch):
+    def study(name, value, *, at_most):
+        return Study(name, {"lost": 0.05}, lambda seed: {"lost": value}, at_most=at_most)
+
+    studies = (
+        study("far below", 0.0, at_most=True),
+        study("broken", 0.5, at_most=True),
+        study("a level is no promise", 0.0, at_most=False),
+    )
+    monkeypatch.setattr(cases_studies, "STUDIES", studies)
+    rows = list(run(cases_studies.cases(), Lab(draws=1000)))
+    assert [row.verdict for row in rows] == [AGREES, FAILS, FAILS]
+    assert [row.ours for row in rows] == [0.05, 0.5, 0.0]
 
 
 @pytest.mark.slow
