@@ -1,16 +1,21 @@
 """Change between waves: exact conditional likelihood by code of its own, and eRm's LLRA."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 import spectral_irt as si
 
 HERE = Path(__file__).parent
 GOLD = json.loads((HERE / "change_gold.json").read_text())
-ERM_STOPS = 2e-4  # of 20 effects one is 1.1e-4 off, where eRm's log-likelihood is 1e-7 below the maximum
+# Of 20 effects one of eRm is 1.1e-4 from the maximum, which enumeration finds below: there it stopped.
+ERM_STOPS = 2e-4
 ERM = json.loads((HERE / "change.json").read_text())
 
 
@@ -60,6 +65,51 @@ def test_effects_for_each_item_are_those_of_erm(found):
         seen += 1
     assert seen == 20
     assert erm["loglik"] <= fit.loglik <= erm["loglik"] + 1e-6
+
+
+def answers_of_item(item):
+    """Answers in waves 1, 2, 3, NaN where there is none; whether treated; and how many persons have them."""
+    table = pl.read_csv(HERE / "change.csv")
+    waves = table.pivot("wave", index=["person", "arm"], values=item).group_by("arm", "1", "2", "3").len()
+    answers = waves.select("1", "2", "3").to_numpy().astype(float)
+    return answers, (waves["arm"] == "treated").to_numpy(), waves["len"].to_numpy()
+
+
+def negative_log_likelihood(effects, answers, treated, persons):
+    """Of one item given each person's total over the waves, by enumeration; its gradient. Effects: trend in waves 2 and
+    3, treated in waves 2 and 3."""
+    total = 0.0
+    gradient = np.zeros(4)
+    for x, is_treated, n in zip(answers, treated, persons, strict=True):
+        met = np.isfinite(x)
+        design = np.array([[0, 0, 0, 0], [1, 0, is_treated, 0], [0, 1, 0, is_treated]], dtype=float)[met]
+        ways = np.array([way for way in product((0, 1), repeat=int(met.sum())) if sum(way) == x[met].sum()])
+        logits = ways @ design @ effects
+        p = np.exp(logits - logsumexp(logits))
+        total += n * (x[met] @ design @ effects - logsumexp(logits))
+        gradient += n * (x[met] - p @ ways) @ design
+    return -total, -gradient
+
+
+def test_effects_for_each_item_are_at_the_maximum(found):
+    fit = found.item_effects
+    erm = dict(zip(ERM["item_specific"]["names"], ERM["item_specific"]["eta"], strict=True))
+    loglik = 0.0
+    farthest = 0.0
+    for item in range(5):
+        answers = answers_of_item(f"i{item + 1}")
+        options = {"gtol": 1e-9}
+        maximum = minimize(negative_log_likelihood, np.zeros(4), args=answers, jac=True, method="BFGS", options=options)
+        assert np.abs(maximum.jac).max() < 1e-7
+        loglik -= maximum.fun
+        wanted = [(0, 1, -1), (0, 2, -1), (1, 1, 0), (1, 2, 0)]
+        keys = [(each.arm, each.wave, each.against) if each.item == item else None for each in fit.contrasts]
+        ours = [fit.value[keys.index(key)] for key in wanted]
+        assert ours == pytest.approx(maximum.x.tolist(), abs=1e-6)
+        names = [f"{what}.I{item + 1}.t{wave}" for what in ("trend", "treated") for wave in (2, 3)]
+        farthest = max(farthest, np.abs(maximum.x - [erm[name] for name in names]).max())
+    assert fit.loglik == pytest.approx(loglik, abs=1e-8)
+    assert 1e-4 < farthest < ERM_STOPS  # eRm's own distance from the maximum
 
 
 def test_likelihood_ratio_of_erm(found):
