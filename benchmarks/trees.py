@@ -11,7 +11,8 @@ import numpy as np
 
 import spectral_irt as si
 from harness import arguments, cost, show, study
-from spectral_irt.inference.groups.tree import covariate, dif_tree
+from spectral_irt.inference.groups.fluctuation import covariate
+from spectral_irt.inference.groups.tree import dif_tree
 
 KINDS = ("right or wrong", "ordered")
 
@@ -141,7 +142,7 @@ def main() -> None:
             asked,
         )  # fmt: skip
     if "power" in asked.parts:
-        asked.seeds = range(asked.power_replicates)
+        asked.seeds = range(asked.seed, asked.seed + asked.power_replicates)
         asked.replicates = asked.power_replicates
         study(
             f"Power: two items of .6 logits in 15% of {asked.power_persons:,} persons",

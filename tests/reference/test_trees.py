@@ -10,8 +10,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.inference.groups.calibrations import by_newton, model_like
+from spectral_irt.inference.groups.fluctuation import column_test, covariate, fluctuation, walk
 from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons
-from spectral_irt.inference.groups.tree import column_test, covariate, fluctuation, walk
 
 HERE = Path(__file__).parent
 GOLD = json.loads((HERE / "trees.json").read_text())

@@ -604,7 +604,8 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         seed : int
             Random seed of halves and subsamples (default 0).
         """
-        from spectral_irt.inference.groups.tree import covariate, dif_tree
+        from spectral_irt.inference.groups.fluctuation import covariate
+        from spectral_irt.inference.groups.tree import dif_tree
 
         if self.calibration.adaptive:
             raise OptionError("a DIF tree goes by residuals given the score, and these answers chose the items.")

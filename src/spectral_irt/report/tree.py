@@ -15,6 +15,7 @@ ITEMS = (
     Column("difference", "Difference", 2),
     Column("se", "s.e.", 2),
     Column("p_holm", "p, adjusted", 3, p=True),
+    Column("difference_all", "In all persons", 2, closed=True),
     Column("flagged", "Differs"),
 )
 

@@ -7,18 +7,17 @@ import pytest
 import spectral_irt as si
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton
-from spectral_irt.inference.groups.sampling import SampledPersons, Sampling, person_scores
-from spectral_irt.inference.groups.tree import (
-    Node,
+from spectral_irt.inference.groups.fluctuation import (
     best_cut,
     column_test,
     covariate,
     fluctuation,
-    kept,
     log_chi2_tail,
     log_sup_lm_tail,
     walk,
 )
+from spectral_irt.inference.groups.sampling import SampledPersons, Sampling, person_scores
+from spectral_irt.inference.groups.tree import Node, kept
 
 N = 1_200
 
@@ -132,6 +131,24 @@ def test_sizes_are_of_persons_on_whom_the_tree_was_not_grown(study, tree):
     contrast = others.dif(labels, nonuniform=False).contrasts
     np.testing.assert_allclose(tree.sizes[1].difference, contrast["contrast"], atol=1e-6)
     np.testing.assert_allclose(tree.sizes[1].se, contrast["se"], atol=1e-6)
+
+
+def test_a_relevant_size_is_that_in_all_persons(study, tree):
+    """Of both halves by how many persons they have; significance is from one of them alone."""
+    root = tree.nodes[0]
+    first = tree.nodes[root.children[0] - 1]
+    inside = np.isin(tree.leaf_of, [leaf.number for leaf in tree.leaf_nodes if tree._is_below(leaf, first.number)])
+    labels = np.where(inside, "first", "second")
+    everybody = study.dif(labels, nonuniform=False, anchors=study.responses.items[2:].tolist())
+    of_anchors = tree.sizes[1].in_all - tree.sizes[1].in_all[2:].mean()
+    np.testing.assert_allclose(of_anchors, everybody.contrasts["contrast"], atol=0.03)
+    assert np.abs(tree.sizes[1].in_all - tree.sizes[1].difference).max() > 0.03
+    for node in tree.inner_nodes:
+        sizes = tree.sizes[node.number]
+        expected = np.flatnonzero((np.abs(sizes.in_all) >= tree.size) & (sizes.p_holm < 0.05))
+        assert sorted(tree.items_that_differ(node)) == expected.tolist()
+    whole = study.dif_tree(["sex", "age"], sample="all")
+    np.testing.assert_array_equal(whole.sizes[1].in_all, whole.sizes[1].difference)
 
 
 def test_tables_go_together(tree):

@@ -1,21 +1,12 @@
 """A tree of groups for whom items work differently, found along any columns about persons.
 
-Given the score, u_l = 1{X_l >= k} - E[X_l >= k | s_l] has the mean zero for everybody if the difficulties hold for
-everybody. Sorted by a column about persons, its sum over those up to each value is a random walk that returns to zero;
-where difficulties depend on the column, it drifts away. With J = sum of u_l u_l', S(A) the sum over the persons of A,
-and t(A) their share,
-
-    numbers, ordered values   T = max over cuts with t in [.1, .9] of |J^-1/2 (S(A) - t S)|^2 / (t (1 - t))
-    categories                T = sum over categories c of |J^-1/2 (S(c) - t(c) S)|^2 / t(c)
-
-sup LM and a chi-square, which are the statistics of psychotree (Strobl, Kopf & Zeileis 2015). All of them take one pass
-over the responses of a node, with no fit at any cut: a node is split where the statistic is largest, and its children
-are fitted. Persons of one value stay together. p of sup LM is Estrella's (2003), at most that of all cuts by
-Bonferroni; both are adjusted for the columns (Bonferroni).
+The difficulties of a node are tested along every column (`fluctuation.py`), in one pass over its responses; the node is
+split where the statistic is largest, and its children are fitted. p is adjusted for the columns (Bonferroni).
 
 In large samples everything is significant. So a split stays only if some item differs between its two sides by a
-relevant size, or if a split below it stays. The tree is grown on one half of the persons; sizes and their errors are
-from the other.
+relevant size, or if a split below it stays. The tree is grown on one half of the persons; sizes, their errors and their
+significance are from the other. An item is named if it differs significantly there, and by a relevant size in both
+halves together: a size is judged better by more persons, and chance by those who had no part in the split.
 
 `study.dif_tree` calls `dif_tree`; `plots/tree.py` draws it, `report/tree.py` has its section.
 """
@@ -29,20 +20,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import gammaln
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.errors import location_covariance
-from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.groupings import numbers_of
-from spectral_irt.data.labels import Split, by_label
+from spectral_irt.data.design import Mask
+from spectral_irt.data.labels import Split
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.calibrations import (
     DENSE_ITEMS,
-    RANK_DIGITS,
+    GroupModel,
     by_newton,
     calibrate_groups,
     contrast,
@@ -51,130 +40,27 @@ from spectral_irt.inference.groups.calibrations import (
     model_like,
 )
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, purified_anchors
-from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling, cluster_scores, person_scores
-from spectral_irt.inference.results import adjusted, chi2_tail
+from spectral_irt.inference.groups.fluctuation import (
+    ColumnTest,
+    Covariate,
+    Cut,
+    best_cut,
+    column_test,
+    fluctuation,
+    walk,
+)
+from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling
+from spectral_irt.inference.results import adjusted
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, make_table
 from spectral_irt.text import NAMED, and_list, first_of, listed, p_value
 
 LEVEL = 0.05
-MOST_BINS = 512  # of a column of numbers: more change no digit that is shown
-MOST_LEVELS = 100  # of categories; beyond, a column has names
-MOST_PARTITIONS = 8  # categories up to which all ways to divide them are looked at: 127
-TRIM = 0.1  # share of persons on either side, below which no cut is looked at
 WHOLE = 1_000  # persons below which all are used twice, to grow and to estimate
 MIN_LEAF = 200
 DEPTH = 5
-CELLS = 500_000  # of persons x thresholds that are looked at at a time: 4 MB
 SIZES = {"B": SMALL / DELTA, "C": LARGE / DELTA, "any": 0.0}  # logits from which a difference is of an ETS class
-CATEGORIES = "categories"
-ORDERED = "ordered"
-NUMBERS = "numbers"
-
-
-@dataclass(frozen=True, eq=False)
-class Covariate:
-    """A column about persons: the level of each (-1: not known), and what the levels are.
-
-    Levels of `numbers` are single values or, of many, intervals, each from `low` to `high`; of `categories` and
-    `ordered` columns they are labels.
-    """
-
-    name: str
-    kind: str
-    code: Ints
-    labels: tuple[str, ...] = ()
-    low: Floats = field(default_factory=lambda: np.empty(0))
-    high: Floats = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def n_levels(self) -> int:
-        return len(self.low) if self.kind == NUMBERS else len(self.labels)
-
-    def take(self, persons: NDArray[Any]) -> Covariate:
-        return replace(self, code=self.code[persons])
-
-    def side(self, chosen: NDArray[np.bool_], present: NDArray[np.bool_]) -> str:
-        """One side of a split in words, of the levels that are present in the node."""
-        levels = np.flatnonzero(chosen & present)
-        if self.kind == CATEGORIES:
-            return f"{self.name} = {first_of([self.labels[k] for k in levels])}"
-        others = np.flatnonzero(~chosen & present)
-        first = levels[0] < others[0]
-        edge = levels[-1] if first else others[-1]
-        sign = "<=" if first else ">"
-        return f"{self.name} {sign} {f'{self.high[edge]:g}' if self.kind == NUMBERS else self.labels[edge]}"
-
-
-def covariate(responses: Responses, name: str, values: Sequence[Any], order: Sequence[str] = ()) -> Covariate:
-    """A column about persons as the tree needs it: numbers, or labels in an order, or categories.
-
-    `order` are the labels from the lowest to the highest; one of them alone, "categories", takes numbers for names.
-    """
-    named = [*order] == [CATEGORIES]
-    numbers = None if order else numbers_of(values)
-    if numbers is not None:
-        return _of_numbers(responses, name, numbers)
-    split = by_label(responses, values)
-    labels = split.names
-    code = split.group
-    if order and not named:
-        unknown = [label for label in labels if label not in order]
-        if unknown:
-            raise OptionError(f"the order of the column {name!r} lacks {listed(unknown)}, which its persons have.")
-        labels = tuple(str(label) for label in order if label in labels)
-        rank = np.array([labels.index(label) for label in split.names] + [-1])
-        code = rank[code]
-    _refuse_levels(responses, name, len(labels))
-    if len(labels) > MOST_LEVELS:
-        what = "nearly every person has a value of their own" if 2 * len(labels) > responses.n_persons else "too many"
-        raise OptionError(
-            f"{responses.source}: the column {name!r} has {len(labels):,} different values ({what}); the tree takes "
-            f"numbers, or up to {MOST_LEVELS} categories. Leave the column out, or merge its values."
-        )
-    return Covariate(name, ORDERED if order and not named else CATEGORIES, code, labels=tuple(labels))
-
-
-def _of_numbers(responses: Responses, name: str, numbers: Floats) -> Covariate:
-    known = np.isfinite(numbers)
-    values = np.unique(numbers[known])
-    _refuse_levels(responses, name, len(values))
-    low = values
-    if len(values) > MOST_BINS:
-        low = np.unique(np.quantile(numbers[known], np.linspace(0, 1, MOST_BINS + 1)[:-1], method="higher"))
-    code = np.where(known, np.searchsorted(low, numbers, side="right") - 1, -1)
-    high = np.append(values[np.searchsorted(values, low[1:]) - 1], values[-1])
-    return Covariate(name, NUMBERS, code, low=low, high=high)
-
-
-def _refuse_levels(responses: Responses, name: str, n_levels: int) -> None:
-    if n_levels < 2:
-        what = "a single value" if n_levels else "no value at all"
-        raise DesignError(f"{responses.source}: the column {name!r} has {what}; nothing can be split by it.")
-
-
-class ColumnTest(NamedTuple):
-    """The test of one column in a node: its statistic, degrees of freedom, and log p; NaN where it has one level."""
-
-    statistic: float = np.nan
-    df: int = 0
-    log_p: float = np.nan
-
-    @property
-    def p(self) -> float:
-        return float(np.exp(self.log_p))
-
-
-class Cut(NamedTuple):
-    """Which levels of a column go to the first side; persons whose level is not known go there too, or not."""
-
-    column: int
-    first: NDArray[np.bool_]
-    unknown_first: bool
-
-    def goes_first(self, covariates: Sequence[Covariate]) -> NDArray[np.bool_]:
-        return np.append(self.first, self.unknown_first)[covariates[self.column].code]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,187 +94,17 @@ class Node:
 
 
 class Sizes(NamedTuple):
-    """How much harder each item is on the second side of a split than on the first; NaN without an estimate."""
+    """How much harder each item is on the second side of a split than on the first; NaN without an estimate. `in_all`
+    is the difference in all persons, the others are from those on whom the tree was not grown."""
 
     difference: Floats
     se: Floats
     p: Floats
+    in_all: Floats
 
     @property
     def p_holm(self) -> Floats:
         return adjusted(self.p, "holm")
-
-
-# The statistics ------------------------------------------------------------------------------------------------------
-
-
-class Fluctuation(NamedTuple):
-    """The random walk of a node in coordinates in which J is the identity: sums by level, one matrix for each column,
-    and by level the sum of squared weights (the clock) and how many persons there are."""
-
-    sums: list[Floats]
-    clock: list[Floats]
-    persons: list[Ints]
-
-    @property
-    def df(self) -> int:
-        """Free thresholds."""
-        return self.sums[0].shape[1]
-
-
-def fluctuation(
-    persons: SampledPersons, beta: Floats, covariates: Sequence[Covariate], design: Floats | None = None
-) -> Fluctuation:
-    """One pass over the responses of a node at its thresholds beta = A eta."""
-    responses = persons.responses
-    sizes = [column.n_levels + 1 for column in covariates]  # the last of each are persons without a value
-    first = np.cumsum([0, *sizes])
-    codes = np.column_stack([column.code % size for column, size in zip(covariates, sizes, strict=True)])
-    place = (codes + first[:-1]).astype(np.int32)
-    weight = persons.weight
-    outer, sums = responses.entries.sum(
-        _sums_by_level, responses.thresholds, beta, int(first[-1]), persons=(weight, place)
-    )
-    if persons.sampling.cluster is not None:
-        n_clusters = int(persons.cluster.max(initial=0)) + 1
-        by_cluster = cluster_scores(responses, beta, persons.sampling, n_clusters)
-        outer = (by_cluster.T @ by_cluster).toarray()
-    if design is not None:
-        outer = design.T @ outer @ design
-        sums = sums @ design
-    values, vectors = np.linalg.eigh(outer)
-    free = values > RANK_DIGITS * values[-1]
-    sums = sums @ (vectors[:, free] / np.sqrt(values[free]))
-    clock = [
-        np.bincount(code, weights=weight**2, minlength=size).astype(float)
-        for code, size in zip(codes.T, sizes, strict=True)
-    ]
-    counts = [np.bincount(code, minlength=size) for code, size in zip(codes.T, sizes, strict=True)]
-    return Fluctuation(np.split(sums, first[1:-1]), clock, counts)
-
-
-def _sums_by_level(
-    block: Block, weight: Floats, place: Ints, layout: Thresholds, beta: Floats, n_levels: int
-) -> tuple[Floats, Floats]:
-    """sum of u u', and sums of u by level of every column (rows of `place` are persons)."""
-    scores = person_scores(block, layout, beta)
-    n_persons, n_thresholds = scores.shape
-    n_columns = place.shape[1]
-    outer = np.zeros((n_thresholds, n_thresholds))
-    sums = np.zeros((n_levels, n_thresholds))
-    step = max(1, CELLS // n_thresholds)
-    for start in range(0, n_persons, step):
-        some = slice(start, min(start + step, n_persons))
-        u = scores[some].toarray() * weight[some, None]
-        outer += u.T @ u
-        indptr = np.arange(0, n_columns * len(u) + 1, n_columns)
-        levels = sparse.csr_array((np.ones(n_columns * len(u)), place[some].ravel(), indptr), shape=(len(u), n_levels))
-        sums += levels.T @ u
-    return outer, sums
-
-
-class Walk(NamedTuple):
-    """The walk along one column, on its levels in the node: sums less their share, shares, and numbers of persons."""
-
-    level: Ints
-    sums: Floats
-    share: Floats
-    persons: Ints
-
-
-def walk(found: Fluctuation, column: int) -> Walk:
-    """Persons without a value are left out; those who have one have the sum zero after their share is taken off."""
-    level = np.flatnonzero(found.persons[column][:-1])
-    clock = found.clock[column][level]
-    share = clock / clock.sum()
-    sums = found.sums[column][level]
-    # J of the persons with a value is their share of that of all.
-    known = clock.sum() / found.clock[column].sum()
-    return Walk(level, (sums - share[:, None] * sums.sum(axis=0)) / np.sqrt(known), share, found.persons[column][level])
-
-
-def column_test(found: Walk, kind: str, df: int) -> ColumnTest:
-    """The statistic of one column, and its p."""
-    n_levels = len(found.level)
-    if n_levels < 2:
-        return ColumnTest()
-    if kind == CATEGORIES:
-        statistic = float(((found.sums**2).sum(axis=1) / found.share).sum())
-        return ColumnTest(statistic, df * (n_levels - 1), log_chi2_tail(statistic, df * (n_levels - 1)))
-    share = np.cumsum(found.share)[:-1]
-    inside = np.flatnonzero((share >= TRIM) & (share <= 1 - TRIM))
-    if not len(inside):
-        return ColumnTest()
-    statistic = float(_of_cuts(found, np.tri(n_levels - 1, n_levels, dtype=bool)[inside]).max())
-    each = log_chi2_tail(statistic, df) + np.log(len(inside))
-    return ColumnTest(statistic, df, min(log_sup_lm_tail(statistic, df), each, 0.0))
-
-
-def _of_cuts(found: Walk, first: NDArray[np.bool_]) -> Floats:
-    """|S(A)|^2 / (t (1 - t)) of some cuts x levels."""
-    share = first @ found.share
-    return np.asarray(((first @ found.sums) ** 2).sum(axis=1) / (share * (1 - share)))
-
-
-def log_chi2_tail(statistic: float, df: int) -> float:
-    """log P(chi-square > statistic), also where P is below the smallest number."""
-    p = float(chi2_tail(statistic, df))
-    if p > 0:
-        return float(np.log(p))
-    half = statistic / 2
-    return float((df / 2 - 1) * np.log(half) - half - gammaln(df / 2))
-
-
-def log_sup_lm_tail(statistic: float, df: int, trim: float = TRIM) -> float:
-    """log P(sup LM > statistic) by Estrella (2003), good where P < .15; 0 where the formula does not hold.
-
-    >>> round(float(np.exp(log_sup_lm_tail(34.75, 7))), 5)
-    0.00067
-    """
-    if statistic <= df:
-        return 0.0
-    log_lambda = 2 * np.log((1 - trim) / trim)
-    log_density = df / 2 * np.log(statistic / 2) - statistic / 2 - gammaln(df / 2)
-    return float(min(0.0, log_density + np.log((1 - df / statistic) * log_lambda + 2 / statistic)))
-
-
-def best_cut(found: Walk, covariates: Sequence[Covariate], column: int, fewest: float) -> Cut | None:
-    """Where the statistic of two sides is largest, each with `fewest` persons or more; None where there is none."""
-    kind = covariates[column].kind
-    sides = _sides(found, kind)
-    share = sides @ found.share
-    n_first = sides @ found.persons
-    allowed = (n_first >= fewest) & (found.persons.sum() - n_first >= fewest)
-    if kind != CATEGORIES:
-        allowed &= (share >= TRIM) & (share <= 1 - TRIM)
-    if not allowed.any():
-        return None
-    sides = sides[allowed]
-    best = int(np.argmax(_of_cuts(found, sides)))
-    first = np.zeros(covariates[column].n_levels, dtype=bool)
-    first[found.level[sides[best]]] = True
-    if kind != CATEGORIES:  # values that the node does not have go with the lower ones that it has
-        first = np.arange(len(first)) <= np.flatnonzero(first)[-1]
-    return Cut(column, first, bool(n_first[allowed][best] >= found.persons.sum() / 2))
-
-
-def _sides(found: Walk, kind: str) -> NDArray[np.bool_]:
-    """The first side of all splits that are looked at, splits x levels: all ways to divide a few categories; of many
-    those along the direction in which their mean scores differ most; else the cuts in order."""
-    n_levels = len(found.level)
-    if kind == CATEGORIES and n_levels <= MOST_PARTITIONS:
-        number = np.arange(1, 2 ** (n_levels - 1))
-        return (number[:, None] >> np.arange(n_levels)) % 2 == 1
-    cuts = np.tri(n_levels - 1, n_levels, dtype=bool)
-    if kind != CATEGORIES:
-        return cuts
-    means = found.sums / np.sqrt(found.share)[:, None]
-    direction = np.linalg.svd(means, full_matrices=False)[2][0]
-    rank = np.argsort(np.argsort(found.sums @ direction / found.share, kind="stable"))
-    return np.asarray(cuts[:, rank])
-
-
-# The tree ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -535,9 +251,6 @@ def kept(nodes: Sequence[Node], size: float) -> list[Node]:
     return out
 
 
-# What was found ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class DifTree:
     """What `dif_tree` found.
@@ -594,9 +307,9 @@ class DifTree:
         return node.number == number
 
     def items_that_differ(self, node: Node) -> Ints:
-        """Of the two sides of a split: by a relevant size, and significantly (Holm); the largest first."""
+        """Of the two sides of a split: by a relevant size in all, and significantly (Holm); the largest first."""
         sizes = self.sizes[node.number]
-        differs = (np.abs(sizes.difference) >= self.size) & (sizes.p_holm < LEVEL)
+        differs = (np.abs(sizes.in_all) >= self.size) & (sizes.p_holm < LEVEL)
         order = np.argsort(-np.abs(np.nan_to_num(sizes.difference)), kind="stable")
         return order[differs[order]]
 
@@ -637,7 +350,7 @@ class DifTree:
                 "node": np.full(n, node.number), "item": self.items,
                 "group": np.full(n, second, dtype=object), "reference": np.full(n, first, dtype=object),
                 "difference": sizes.difference, "se": sizes.se, "p": sizes.p, "p_holm": sizes.p_holm,
-                "flagged": flagged,
+                "difference_all": sizes.in_all, "flagged": flagged,
             })  # fmt: skip
         if not parts:
             return {}
@@ -654,7 +367,8 @@ class DifTree:
         return make_table(self.table_columns(), self.frame_kind)
 
     def item_table(self) -> Table:
-        """Every item at every split: `node, item, group, reference, difference, se, p, p_holm, flagged`."""
+        """Every item at every split: `node, item, group, reference, difference, se, p, p_holm, difference_all,
+        flagged`; the difference in all persons says whether it is of a relevant size."""
         return make_table(self.item_columns(), self.frame_kind)
 
     def tests(self) -> Table:
@@ -829,36 +543,23 @@ def dif_tree(
             f"a DIF tree takes up to {DENSE_ITEMS:,} thresholds, and there are {responses.thresholds.n_entries:,}; "
             "choose some of the items."
         )
-    logits = _logits(size)
     persons = SampledPersons(responses, sampling)
     rng = np.random.default_rng(seed)
-    halved = sample == "half" or (sample == "auto" and responses.n_persons >= WHOLE)
-    grown = np.ones(responses.n_persons, dtype=bool)
-    estimated = grown
-    if halved:
-        grown = _random_half(persons, rng)
-        estimated = ~grown
-    growth = Growth(logits, min_leaf * grown.mean(), depth, level)
-    nodes = _Grower(calibration, growth).grow(persons.take(grown), [each.take(grown) for each in covariates])
-    leaf_of, sizes = _sizes(calibration, persons, covariates, nodes, estimated)
-    chosen = dict.fromkeys([column.name for column in covariates], 0.0) if subsamples else {}
-    smaller = replace(growth, fewest=growth.fewest / 2)
-    for _ in range(subsamples):
-        some = grown & _random_half(persons, rng)
-        found = _Grower(calibration, smaller).grow(persons.take(some), [each.take(some) for each in covariates])
-        for column in {node.cut.column for node in found if node.cut is not None}:
-            chosen[covariates[column].name] += 1 / subsamples
+    halves = _halves(persons, sample, rng)
+    growth = Growth(_logits(size), min_leaf * halves.grown.mean(), depth, level)
+    nodes = _grown_on(halves.grown, calibration, growth, persons, covariates)
+    leaf_of, sizes = _leaves_and_sizes(calibration, persons, covariates, nodes, halves)
     return DifTree(
         nodes=tuple(nodes),
         columns=tuple(column.name for column in covariates),
-        items=persons.responses.items,
+        items=responses.items,
         sizes=sizes,
         leaf_of=leaf_of,
-        estimated=estimated,
-        size=logits,
-        halved=halved,
+        estimated=halves.estimated,
+        size=growth.size,
+        halved=halves.differ,
         unknown={column.name: int((column.code < 0).sum()) for column in covariates},
-        chosen=chosen,
+        chosen=_stability(halves.grown, calibration, growth, persons, covariates, subsamples, rng),
         subsamples=subsamples,
         frame_kind=responses.frame_kind,
     )
@@ -873,7 +574,28 @@ def _logits(size: str | float) -> float:
     raise OptionError(f"`size` is {size!r}; it is B, C, any, or a difference in logits, such as 0.5.")
 
 
-def _random_half(persons: SampledPersons, rng: np.random.Generator) -> NDArray[np.bool_]:
+class Halves(NamedTuple):
+    """The persons on whom a tree is grown, and those from whom sizes are."""
+
+    grown: Mask
+    estimated: Mask
+
+    @property
+    def differ(self) -> bool:
+        return not self.estimated.all()
+
+
+def _halves(persons: SampledPersons, sample: str, rng: np.random.Generator) -> Halves:
+    """One half for each; everybody for both in small samples, and where it is asked."""
+    n_persons = persons.responses.n_persons
+    if sample == "half" or (sample == "auto" and n_persons >= WHOLE):
+        grown = _random_half(persons, rng)
+        return Halves(grown, ~grown)
+    everybody = np.ones(n_persons, dtype=bool)
+    return Halves(everybody, everybody)
+
+
+def _random_half(persons: SampledPersons, rng: np.random.Generator) -> Mask:
     """Half of the persons; those of a cluster stay together."""
     n_clusters = int(persons.cluster.max(initial=0)) + 1
     half = np.zeros(n_clusters, dtype=bool)
@@ -881,12 +603,39 @@ def _random_half(persons: SampledPersons, rng: np.random.Generator) -> NDArray[n
     return np.asarray(half[persons.cluster])
 
 
-def _sizes(
+def _grown_on(
+    some: Mask, calibration: Calibration, growth: Growth, persons: SampledPersons, covariates: Sequence[Covariate]
+) -> list[Node]:
+    return _Grower(calibration, growth).grow(persons.take(some), [column.take(some) for column in covariates])
+
+
+def _stability(
+    grown: Mask,
+    calibration: Calibration,
+    growth: Growth,
+    persons: SampledPersons,
+    covariates: Sequence[Covariate],
+    subsamples: int,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """In which share of trees, grown on half as many persons, each column splits; nothing where no trees are asked."""
+    if not subsamples:
+        return {}
+    chosen = dict.fromkeys([column.name for column in covariates], 0.0)
+    smaller = replace(growth, fewest=growth.fewest / 2)
+    for _ in range(subsamples):
+        nodes = _grown_on(grown & _random_half(persons, rng), calibration, smaller, persons, covariates)
+        for column in {node.cut.column for node in nodes if node.cut is not None}:
+            chosen[covariates[column].name] += 1 / subsamples
+    return chosen
+
+
+def _leaves_and_sizes(
     calibration: Calibration,
     persons: SampledPersons,
     covariates: Sequence[Covariate],
     nodes: Sequence[Node],
-    estimated: NDArray[np.bool_],
+    halves: Halves,
 ) -> tuple[Ints, dict[int, Sizes]]:
     """The leaf of every person, and how much items differ between the sides of each split."""
     n_persons = persons.responses.n_persons
@@ -898,21 +647,35 @@ def _sizes(
             continue
         inside = node_of == node.number
         first = inside & node.cut.goes_first(covariates)
-        members = np.flatnonzero(inside & estimated)
-        names = tuple(nodes[k - 1].name for k in node.children)
-        some = persons.take(np.isin(np.arange(n_persons), members))
-        split = Split(names, np.where(first[members], 0, 1))
-        unknown = np.full(persons.responses.n_items, np.nan)
-        sizes[node.number] = Sizes(unknown, unknown, unknown)
-        try:
-            groups = calibrate_groups(some.responses, split, model, some.sampling)
-            difference = groups.centered_on(purified_anchors(groups)).combined(contrast(2, 1, 0))
-            place = np.isin(persons.responses.items, groups.items)
-            values = [unknown.copy() for _ in range(3)]
-            for target, value in zip(values, (difference.value, difference.se, difference.p), strict=True):
-                target[place] = value
-            sizes[node.number] = Sizes(*values)
-        except DesignError:  # hardly anyone is left on one side: the split has no sizes
-            pass
         node_of[inside] = np.where(first[inside], *node.children)
+        members = inside & halves.estimated
+        sides = [nodes[number - 1] for number in node.children]
+        split = Split((sides[0].name, sides[1].name), np.where(first[members], 0, 1))
+        share = 1.0
+        if halves.differ:
+            share = members.sum() / max(inside.sum(), 1)
+        in_grown = sides[1].difficulty - sides[0].difficulty
+        sizes[node.number] = _sizes(persons.take(members), split, model, in_grown, share)
     return node_of, sizes
+
+
+def _sizes(some: SampledPersons, split: Split, model: GroupModel, in_grown: Floats, share: float) -> Sizes:
+    """Differences of the items between two sides, from these persons, who are so large a `share` of all; `in_grown` are
+    the differences in the others."""
+    items = some.responses.items
+    sizes = Sizes(*np.full((4, len(items)), np.nan))
+    try:
+        groups = calibrate_groups(some.responses, split, model, some.sampling)
+    except DesignError:  # hardly anyone is left on one side: the split has no sizes
+        return sizes
+    anchors = purified_anchors(groups)
+    of_sides = groups.centered_on(anchors).combined(contrast(2, 1, 0))
+    place = np.flatnonzero(np.isin(items, groups.items))
+    for target, values in zip(sizes, (of_sides.value, of_sides.se, of_sides.p, of_sides.value), strict=True):
+        target[place] = values
+    others = in_grown[place]
+    known = np.isfinite(others)
+    if share < 1 and known[anchors].any():
+        others = others - others[anchors & known].mean()
+        sizes.in_all[place[known]] = share * of_sides.value[known] + (1 - share) * others[known]
+    return sizes
