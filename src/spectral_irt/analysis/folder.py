@@ -199,26 +199,12 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         Every table, or those that `write` writes by default.
     """
     parts = parts or study.parts(writing=True)
-    calibration = study.calibration
-    scale = calibration.scale
-    items = calibration.item_columns()
     if study.facets:  # what is about answers to items is not about ratings
-        items = dict(study._rated_items())
         parts = replace(parts, fit=False, item_analysis=False, top=None, covariates=None)
     fit: Columns = {}
     if parts.fit:
         fit = columns_of(study.item_fit, critical=parts.critical, sample=parts.sample)
-        items |= {name: fit[name] for name in OF_FIT}
-    if parts.item_analysis:
-        items["item_rest"] = study._classical().item_rest
-    if parts.fit:  # the verdict after all that it may rest on
-        items["misfit"] = fit["misfit"]
-    if study.responses.item_texts:
-        labels_and_texts = {"item": items["item"], "text": study.responses.texts_of(items["item"])}
-        items = labels_and_texts | items
-    tables = {"items": with_measures(items, "difficulty", scale)}
-    if not calibration.layout.binary:
-        tables["thresholds"] = with_measures(calibration.own_items.threshold_columns(), "threshold", scale)
+    tables = _tables_of_items(study, parts, fit)
     if parts.persons:
         tables |= study._people_tables(parts, every)
         if parts.fit and parts.critical:
@@ -227,44 +213,92 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
     if study.facets:
         tables |= study._facet_tables(parts, every)
     if parts.fit and every:
-        tables["item_fit"] = fit
-        if (of_classes := study._class_intervals(parts)) is not None:
-            tables["item_trait"] = of_classes.columns
-        if not calibration.layout.binary and (curves := study._curves()):
-            tables["curves"] = curves
-        shared = study._dimensionality(draws=parts.critical or None)
-        if shared is not None:
-            tables["dimensionality"] = shared.contrasts.variance_columns
-            tables["residual_loadings"] = shared.contrasts.loading_columns
-            tables["local_dependence"] = shared.dependence.columns
+        tables |= _tables_of_fit(study, parts, fit)
     if parts.item_analysis and every:
-        tables["item_analysis"] = study._item_analysis(discrimination=parts.fit)
-        refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
-        if study._multiple_choice and not refused:
-            tables["distractors"] = columns_of(study.distractors)
-    grouped = study._grouped(parts)
-    if grouped:
-        tables["dif"] = _contrasts(grouped, scale)
-        by_threshold = {name: dif for name, dif in grouped.items() if dif.by_threshold}
-        if by_threshold:
-            tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
-    if study._change is not None:
-        tables["change"] = study._change.table_columns
-        tables["item_change"] = study._change.shifts
-        if "persons" in tables:
-            tables["occasions"] = tables["persons"]
-            tables["persons"] = study._change.persons_on(scale)
-    tree = study._tree(parts)
-    if tree is not None:
-        tables["dif_tree"] = tree.table_columns()
-        if tree.inner_nodes:
-            tables["dif_tree_items"] = tree.item_columns()
+        tables |= _tables_of_answers(study, parts)
+    tables |= _tables_of_groups(study, parts)
+    tables |= _tables_of_change(study, tables.get("persons"))
     if parts.covariates is not None:
         tables["covariates"] = columns_of(study.item_covariates, parts.covariates)
     if parts.top is not None:
         tables["ranking"] = columns_of(study.ranking, parts.rank_by, parts.top)
     if study._tailored is not None:
         tables["tailored"] = study._tailored
+    return tables
+
+
+def _tables_of_items(study: Analysis, parts: Parts, fit: Columns) -> dict[str, Columns]:
+    """The items with what was found about each, and their thresholds."""
+    calibration = study.calibration
+    items = dict(study._rated_items()) if study.facets else calibration.item_columns()
+    if parts.fit:
+        items |= {name: fit[name] for name in OF_FIT}
+    if parts.item_analysis:
+        items["item_rest"] = study._classical().item_rest
+    if parts.fit:  # the verdict after all that it may rest on
+        items["misfit"] = fit["misfit"]
+    if study.responses.item_texts:
+        labels_and_texts = {"item": items["item"], "text": study.responses.texts_of(items["item"])}
+        items = labels_and_texts | items
+    tables = {"items": with_measures(items, "difficulty", calibration.scale)}
+    if not calibration.layout.binary:
+        thresholds = calibration.own_items.threshold_columns()
+        tables["thresholds"] = with_measures(thresholds, "threshold", calibration.scale)
+    return tables
+
+
+def _tables_of_fit(study: Analysis, parts: Parts, fit: Columns) -> dict[str, Columns]:
+    """Does the model hold: item by item, class by class, and for all items together."""
+    tables = {"item_fit": fit}
+    of_classes = study._class_intervals(parts)
+    if of_classes is not None:
+        tables["item_trait"] = of_classes.columns
+    if not study.calibration.layout.binary and (curves := study._curves()):
+        tables["curves"] = curves
+    shared = study._dimensionality(draws=parts.critical or None)
+    if shared is not None:
+        tables["dimensionality"] = shared.contrasts.variance_columns
+        tables["residual_loadings"] = shared.contrasts.loading_columns
+        tables["local_dependence"] = shared.dependence.columns
+    return tables
+
+
+def _tables_of_answers(study: Analysis, parts: Parts) -> dict[str, Columns]:
+    """Classical numbers of the items, and what was chosen in the place of the key."""
+    tables = {"item_analysis": study._item_analysis(discrimination=parts.fit)}
+    refused = any(finding.code == "distractors_left_out" for finding in study._item_findings())
+    if study._multiple_choice and not refused:
+        tables["distractors"] = columns_of(study.distractors)
+    return tables
+
+
+def _tables_of_groups(study: Analysis, parts: Parts) -> dict[str, Columns]:
+    """Differences between groups that were named, and between those that a tree found."""
+    scale = study.calibration.scale
+    tables: dict[str, Columns] = {}
+    grouped = study._grouped(parts)
+    if grouped:
+        tables["dif"] = _contrasts(grouped, scale)
+        by_threshold = {name: dif for name, dif in grouped.items() if dif.by_threshold}
+        if by_threshold:
+            tables["dif_thresholds"] = _contrasts(by_threshold, scale, "by_threshold")
+    tree = study._tree(parts)
+    if tree is not None:
+        tables["dif_tree"] = tree.table_columns()
+        if tree.inner_nodes:
+            tables["dif_tree_items"] = tree.item_columns()
+    return tables
+
+
+def _tables_of_change(study: Analysis, occasions: Columns | None) -> dict[str, Columns]:
+    """Change between waves, where there are any: what was a table of persons is one of occasions."""
+    change = study._change
+    if change is None:
+        return {}
+    tables = {"change": change.table_columns, "item_change": change.shifts}
+    if occasions is not None:
+        tables["occasions"] = occasions
+        tables["persons"] = change.persons_on(study.calibration.scale)
     return tables
 
 
