@@ -28,7 +28,7 @@ from spectral_irt.leaderboard.cohorts import (
     cohort_findings,
     cohorts_of,
 )
-from spectral_irt.leaderboard.findings import of_models, of_the_fit
+from spectral_irt.leaderboard.findings import of_models, of_the_fit, of_the_table
 from spectral_irt.leaderboard.prompts import model_families, prompt_columns, prompt_findings, subject_columns
 from spectral_irt.leaderboard.ranked import RankedBoard, Tell
 from spectral_irt.leaderboard.scale import LOGIT
@@ -357,7 +357,7 @@ class Leaderboard(RankedBoard):
     def findings(self) -> tuple[Finding, ...]:
         """What is odd, in the logs, the models and the prompts."""
         return (
-            *self.answers.notes,
+            *of_the_table(self.answers.notes),
             *of_the_fit(finding for finding in self.calibration.findings if finding not in self.answers.notes),
             *of_models(self),
             *cohort_findings(self),

@@ -70,6 +70,18 @@ def of_models(board: Leaderboard) -> list[Finding]:
     return [finding for rule in rules for finding in rule(board)]
 
 
+def of_the_table(notes: Iterable[Finding]) -> Iterator[Finding]:
+    """What reading has said, with what the rows and columns of a wide table are taken for in words of models: any table
+    of zeros and ones can be read as one of models."""
+    for finding in notes:
+        if finding.code == "items_taken":
+            prompts = f"{count(len(finding.items), 'column')} for prompts: {listed(finding.items)}"
+            sentence = f"Rows of the table are taken for models, and {prompts}."
+            yield replace(finding, sentence=sentence, remedy="If rows are persons, see spectral-irt fit.")
+        else:
+            yield finding
+
+
 class NamedModels(NamedTuple):
     """The first groups of models in words, and all models in them."""
 

@@ -29,6 +29,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.leaderboard.findings import of_the_table
 from spectral_irt.leaderboard.ranked_page import PROMPTS, Contents, page_table, write_results
 from spectral_irt.leaderboard.source import Source, read_source
 from spectral_irt.plots.base import Display
@@ -273,7 +274,7 @@ class Race:
         return tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
-        yield from self.answers.notes
+        yield from of_the_table(self.answers.notes)
         spared = 1 - self.course.runs / max(self.answers.n_responses, 1)
         if spared > 0.01:
             sentence = f"A race from the start would have needed {percent(1 - spared)} of these answers."

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spectral_irt as si
@@ -13,6 +14,7 @@ from spectral_irt.leaderboard import contrasts, prompts, source
 from spectral_irt.leaderboard import findings as module
 from spectral_irt.leaderboard.contrasts import Disagreements
 from spectral_irt.leaderboard.scale import BoardScale
+from spectral_irt.leaderboard.source import Source
 
 FIVE = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
@@ -42,6 +44,17 @@ def test_findings_of_the_fit_in_words_of_models():
     )
     assert unlinked.sentence.startswith("The models fall into groups that share no prompts")
     assert told.sentence == "With models as items and prompts as people: items are odd."
+
+
+def test_what_rows_and_columns_of_a_table_are_taken_for():
+    """A board and a race are made of any wide table of zeros and ones; that of persons says so."""
+    wide = pl.DataFrame({"pid": range(6), "q1": [0, 1] * 3, "q2": [1, 1, 0] * 2, "q3": [0, 0, 1] * 2})
+    said = "Rows of the table are taken for models, and 3 columns for prompts: 'q1', 'q2', 'q3'."
+    for findings in (si.Leaderboard(wide).findings, si.Race(Source.of(si.read(wide))).findings):
+        (taken,) = (finding for finding in findings if finding.code == "items_taken")
+        assert (taken.sentence, taken.remedy) == (said, "If rows are persons, see spectral-irt fit.")
+    (note,) = module.of_the_table([Finding("another", "note", "Left out.", "")])
+    assert note.sentence == "Left out."
 
 
 def test_models_with_fewer_prompts_are_counted():
