@@ -423,14 +423,13 @@ class Calibration:
 
     def mean_in_codes(self, mean_score: Floats) -> Floats:
         """The mean answer to each item in the codes of the data, of one counted from 0: 1.6 is 2.6 where the codes are
-        1 to 5. As it is where codes are not known, or rise by other steps than one."""
+        1 to 5. As it is where codes are not known, or where a category stands for several."""
         if self.codes is None or self.codes_high is not None:
             return mean_score
-        categories = np.arange(self.codes.shape[1])
-        by_one = self.codes == self.codes[:, :1] + categories
-        if not np.all(by_one | (categories > self.layout.max_score[:, None])):
-            return mean_score
-        return np.asarray(mean_score + self.codes[:, 0])
+        counts = np.nan_to_num(self.category_n)
+        return np.asarray(
+            safe_divide((counts * np.nan_to_num(self.codes)).sum(axis=1), counts.sum(axis=1), otherwise=np.nan)
+        )
 
     def item_columns(self) -> Columns:
         mean = safe_divide(self.score, self.n, otherwise=np.nan)

@@ -25,7 +25,8 @@ SEPARATOR = " × "
 # the persons: a facet of such a name would be two columns of one table.
 TAKEN_NAMES = frozenset({
     "item", "items", "person", "persons", "group", "threshold", "thresholds", "severity", "se", "n", "infit", "infit_z",
-    "outfit", "outfit_z", "discrimination", "discrimination_se", "observed_average", "fair_average", "subset", "status",
+    "outfit", "outfit_z", "discrimination", "discrimination_se", "point_measure", "point_measure_expected",
+    "observed_average", "fair_average", "subset", "status",
     "infit_conditional", "infit_conditional_z", "outfit_conditional", "outfit_conditional_z", "halo", "halo_z",
     "misfit", "agreement", "agreement_expected", "bias", "z", "p", "p_holm", "low", "high", "which", "expected_average",
     "category", "share", "expected", "mean_measure", "expected_measure", "response", "ability", "contrast",

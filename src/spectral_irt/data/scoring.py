@@ -356,7 +356,7 @@ def _ordered_categories(n_categories: int) -> Finding:
     sentence = f"The answers are in up to {n_categories} ordered categories, for a partial credit model."
     rating_scale = "`SpectralRatingScale` for items that share their categories"
     key = "`key=` if the numbers are options of multiple choice"
-    remedy = f"Say {rating_scale}, `threshold=` for right and wrong, or {key}."
+    remedy = f"Use {rating_scale}, `threshold=` for right and wrong, or {key}."
     return Finding("ordered_categories", "note", sentence, remedy)
 
 

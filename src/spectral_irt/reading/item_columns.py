@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 CATEGORIES = frozenset({
     "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
     "teacher", "cohort", "education", "educ", "marital", "country", "income", "occupation", "religion", "nationality",
-    "finished", "female", "male",
+    "finished", "female", "male", "site", "clinic", "hospital", "ward", "arm", "treatment", "diagnosis",
     "geschlecht", "klasse", "schule", "gruppe", "heft", "testheft", "jahrgang", "lehrer", "lehrkraft",
     "sexo", "género", "genero", "clase", "grupo", "escuela", "curso", "sexe", "classe", "groupe", "école", "ecole",
 })

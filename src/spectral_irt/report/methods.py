@@ -346,9 +346,13 @@ def _groups(record: Mapping[str, Any]) -> Passage:
     contrasts, statistic, origin = OF_GROUPS[in_categories(record)]
     sentence = (
         f"Differential item functioning by {columns} was assessed by contrasts of {contrasts}, centered on the items "
-        f"that agree, in the classes of the Educational Testing Service (Zwick, 2012), with {statistic} beside them."
+        "that agree, in the classes of the Educational Testing Service (Zwick, 2012)"
     )
-    return Passage([sentence], {"zwick", "benjamini", origin})
+    cited = {"zwick", "benjamini"}
+    if any(comparison.get("mantel_haenszel", True) for comparison in comparisons):
+        sentence += f", with {statistic} beside them"
+        cited.add(origin)
+    return Passage([f"{sentence}."], cited)
 
 
 def _change(record: Mapping[str, Any]) -> Passage:

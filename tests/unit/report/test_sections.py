@@ -433,7 +433,7 @@ def test_thresholds_that_the_prior_moved_are_named_beside_the_item():
 
 
 def test_mean_answers_are_in_the_codes_of_the_questionnaire():
-    """Codes 1 to 4, or 0, 2, 4, which have no mean one above; items.csv has what is counted from 0."""
+    """Codes 1 to 4, or others, with gaps where nobody used a category; items.csv has what is counted from 0."""
     x = ordered_answers() + 1.0
     table = {f"q{k}": x[:, k].astype(int) for k in range(1, 4)}
     study = analysis(si.SpectralPartialCredit(), si.read(pl.DataFrame(table)))
@@ -444,7 +444,15 @@ def test_mean_answers_are_in_the_codes_of_the_questionnaire():
     from_zero = study.calibration.item_columns()["mean_score"]
     np.testing.assert_allclose(from_zero, x[:, 1:].mean(axis=0) - 1)
     by_two = replace(study.calibration, codes=2.0 * study.calibration.codes)
-    np.testing.assert_array_equal(by_two.mean_in_codes(from_zero), from_zero)
+    np.testing.assert_allclose(by_two.mean_in_codes(from_zero), 2 * x[:, 1:].mean(axis=0))
+    joined = replace(study.calibration, codes_high=study.calibration.codes + 1)
+    np.testing.assert_array_equal(joined.mean_in_codes(from_zero), from_zero)
+    with_gap = x.copy()
+    with_gap[:, 2] = np.where(x[:, 2] == 3, 4, x[:, 2])
+    table["q2"] = with_gap[:, 2].astype(int)
+    items = si.SpectralPartialCredit().fit(si.read(pl.DataFrame(table))).calibration_
+    found = items.mean_in_codes(items.item_columns()["mean_score"])
+    np.testing.assert_allclose(found, with_gap[:, 1:].mean(axis=0))
 
 
 def test_the_class_of_dif_stands_beside_the_item():

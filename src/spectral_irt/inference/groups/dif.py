@@ -156,6 +156,7 @@ class Differential:
             "flagged": n_named.get("differential_items", 0),
             "by_slope": n_named.get("differences_by_slope", 0),
             "nonuniform": nonuniform,
+            "mantel_haenszel": bool(np.isfinite(self.contrasts["mh_p"]).any()),
         }
 
     def __repr__(self) -> str:
