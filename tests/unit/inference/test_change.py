@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 import spectral_irt as si
 from spectral_irt.data.crossing import answers_of, crossed, regrouped
@@ -227,3 +228,46 @@ def test_refusals(frame):
         si.change(read(frame), "wave", order=[1, 2])
     with pytest.raises(OptionError, match="main effect is in their abilities"):
         si.SpectralPartialCredit().fit(read(frame), design=si.LinearDesign("items + wave + arm"))
+
+
+def test_the_llra_with_effects_for_each_item(frame):
+    """Twice the gain of the likelihood; a trend and an effect for each later wave and item, less the shared ones."""
+    found = si.change(read(frame), "wave", arm="arm", each_item=True).change
+    statistic, df, p = found.likelihood_ratio
+    assert statistic == pytest.approx(2 * (found.item_effects.loglik - found.each_item.loglik))
+    assert df == 2 * 2 * (5 - 1)
+    assert p == pytest.approx(chi2.sf(statistic, df))
+    assert found.to_dict()["each_item"] == {"statistic": statistic, "df": df, "p": p}
+    models = found.table_columns["model"]
+    assert models.tolist() == ["one ability"] * 6 + ["each item"] * 6
+    assert [found.one_ability.contrasts[k].against for k in found.one_ability.where(0)] == [0, 0]
+    assert len(found.one_ability.where()) == 4
+    assert si.change(read(frame), "wave", arm="arm").change.likelihood_ratio is None
+
+
+def test_the_sentence_is_about_the_last_wave(study, frame):
+    table = study.change.table_columns
+    (sentence,) = study.change.sentences
+    assert sentence.startswith("Change in logits from wave 1 to 3: control ")
+    last = table["wave"] == 3
+    assert sentence.count("SE") == last.sum() == 3
+    for value in table["change"][last]:
+        assert f"{value:+.2f} (SE" in sentence
+    assert "treated less control" in sentence
+    everybody = si.change(read(frame), "wave").change.sentences[0]
+    assert "1 to 3: change " in everybody
+
+
+def test_persons_in_two_waves_count(study, frame):
+    """Of each arm and wave those who have another wave; of a difference of arms those of both."""
+    table = study.change.table_columns
+    waves = frame.group_by("person").len().filter(pl.col("len") > 1)["person"]
+    several = frame.filter(pl.col("person").is_in(waves.to_list()))
+    for arm, against, wave, n in zip(*(table[name] for name in ("arm", "against", "wave", "n")), strict=True):
+        arms = [arm, against]
+        assert n == len(several.filter(pl.col("arm").is_in(arms) & (pl.col("wave") == wave)))
+    for row in study.change.spread:
+        persons = study.change.person_columns
+        change = persons["change"][(persons["arm"] == row["arm"]) & np.isfinite(persons["change"])]
+        assert (row["n"], row["mean"]) == (len(change), pytest.approx(change.mean()))
+        assert row["sd"] == pytest.approx(change.std(ddof=1))

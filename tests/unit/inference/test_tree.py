@@ -8,6 +8,7 @@ import spectral_irt as si
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.groups.calibrations import GroupModel, by_newton
 from spectral_irt.inference.groups.fluctuation import (
+    ColumnTest,
     best_cut,
     column_test,
     covariate,
@@ -17,7 +18,7 @@ from spectral_irt.inference.groups.fluctuation import (
     walk,
 )
 from spectral_irt.inference.groups.sampling import SampledPersons, Sampling, person_scores
-from spectral_irt.inference.groups.tree import Node, kept
+from spectral_irt.inference.groups.tree import NAMED, DifTree, Node, Sizes, kept
 
 N = 1_200
 
@@ -234,6 +235,79 @@ def test_subsamples_are_counted(study):
     assert set(tree.chosen) == {"sex", "town"}
     assert tree.chosen["sex"] >= tree.chosen["town"]
     assert any(finding.code == "dif_tree_stability" for finding in tree.findings)
+
+
+def a_tree(n_splits, p=0.001, flagged=True):
+    """One leaf after the other is split off, by made-up columns; persons are spread evenly over the leaves."""
+    tests = (ColumnTest(20.0, 2, np.log(p)), ColumnTest(5.0, 2, np.log(0.5)))
+    nodes = []
+    for k in range(n_splits):
+        number = 2 * k + 1
+        path = tuple(f"x{j} > 1" for j in range(1, k + 1))
+        rule = path[-1] if path else ""
+        children = (number + 1, number + 2)
+        nodes.append(Node(number, max(number - 2, 0), k, rule, path, 50, tests, cut=object(), children=children))
+        nodes.append(Node(number + 1, number, k + 1, f"x{k + 1} <= 1", (f"x{k + 1} <= 1",), 50))
+    last = 2 * n_splits + 1
+    nodes.append(Node(last, max(last - 2, 0), n_splits, "", (f"x{n_splits} > 1",) if n_splits else (), 50, tests))
+    nodes.sort(key=lambda node: node.number)
+    p_items = np.array([1e-5, 1e-6, 1e-4 if flagged else 0.9])
+    in_all = np.array([0.3, -0.8, 0.44])
+    differences = Sizes(np.array([0.5, -0.9, 0.41]), np.full(3, 0.1), p_items, in_all)
+    leaves = [node.number for node in nodes if node.cut is None]
+    return DifTree(
+        nodes=tuple(nodes),
+        columns=("x", "y"),
+        items=np.array(["a", "b", "c"], dtype=object),
+        sizes={node.number: differences for node in nodes if node.cut is not None},
+        leaf_of=np.repeat(leaves, 4),
+        estimated=np.arange(4 * len(leaves)) % 2 == 0,
+        size=0.43,
+        halved=True,
+        unknown={"x": 3, "y": 0},
+    )
+
+
+def test_what_is_said_of_a_tree():
+    one = a_tree(1)
+    assert one.sentence.startswith("2 groups by x and y: ")
+    split, note, unknown = one.findings
+    assert (split.severity, split.items) == ("warning", ("b", "c"))
+    assert "Item 'c' is harder by 0.41 logits" in split.sentence
+    assert "Item 'b' is harder by 0.90 logits" in split.sentence
+    assert "p = 0.002" in split.sentence  # of two columns
+    assert note.code == "dif_tree_halves"
+    assert "x (3); they go" in unknown.sentence
+    assert one.items_that_differ(one.nodes[0]).tolist() == [1, 2]
+    assert a_tree(1, flagged=False).items_that_differ(one.nodes[0]).tolist() == [1]
+    table = one.table_columns()
+    assert (table["column"][0], table["df"][0], table["largest"][0]) == ("x", 2, -0.9)
+    assert table["p_adjusted"][0] == pytest.approx(0.002)
+    assert table["n"].tolist() == [8, 4, 4]
+    assert table["n_estimated"].tolist() == [4, 2, 2]
+    assert table["items"].tolist() == ["b; c", "", ""]
+    items = one.item_columns()
+    assert items["flagged"].tolist() == [False, True, True]
+    assert set(items["reference"]) == {one.nodes[1].name}
+    tests = one.tests()
+    assert tests["column"].to_list() == ["x", "y"] * 2
+
+
+def test_very_large_trees_are_told_in_part():
+    many = a_tree(NAMED + 2)
+    codes = [finding.code for finding in many.findings]
+    assert codes.count("dif_tree_split") == NAMED
+    (more,) = [finding for finding in many.findings if finding.code == "dif_tree_more"]
+    assert "has 2 more splits" in more.sentence
+    assert many.sentence.endswith("; ...")
+    assert not a_tree(NAMED - 1).sentence.endswith("; ...")
+
+
+def test_a_tree_without_a_split():
+    unlikely = a_tree(0)
+    assert "but no item differs by 0.43 logits; on one half of the persons" in unlikely.sentence
+    assert "no item differs" not in a_tree(0, p=0.2).sentence
+    assert unlikely.findings[0].code == "no_dif_tree"
 
 
 def test_refusals(study):
