@@ -91,6 +91,7 @@ def test_a_worker_of_another_version_is_refused():
     assert dask.task(list, shard, own, dask.KernelCall(base.identity, ())) == [1.0]
     with pytest.raises(ClusterError, match=r"and this program is 0\.0\.1"):
         dask.task(list, shard, own, dask.KernelCall(base.identity, (), version="0.0.1"))
+    pytest.importorskip("distributed")
     for where in ("", "  ", 7):
         with pytest.raises(OptionError, match=r"a distributed\.Client"):
             dask.connect(where)
