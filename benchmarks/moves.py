@@ -1,12 +1,13 @@
 """What moves after a first fit do: bias of guessing that tailoring removes, DIF that is resolved step by step, and an
-item split by a coin.
+item split by a coin; and whether differences of two fits have the errors that `compare-fits` says.
 
-    python benchmarks/moves.py [--parts tailoring,level,dif,coin] [--replicates 100] [--seed 0]
+    python benchmarks/moves.py [--parts tailoring,level,dif,coin,compared] [--replicates 100] [--seed 0]
 
-Tailoring: 1,000 people N(0, 1.2), items from -2 to 2.5, every response right by chance where it is not known with
-probability c (3PL, equal slopes). Bias of the five hardest items against the sixth of the items that is easiest, in the
-first fit and after tailoring; taken out: the share of the first that is gone; left out: the share of responses; and by
-the true chances: what the same limit takes out where abilities and difficulties are known.
+Tailoring: 1,000 people N(0, 1.2), items from -2 to 2.5, and 2,000 people N(0, 1.5), items from -2 to 3; every response
+right by chance where it is not known with probability c (3PL, equal slopes). Bias of the five hardest items against the
+sixth of the items that is easiest, in the first fit and after tailoring; taken out: the share of the first that is
+gone; left out: the share of responses; and by the true chances: what the same limit takes out where abilities and
+difficulties are known.
 Level: the same without guessing (c = 0). Moved: data sets in which a difficulty changed significantly (Holm, 5%); z:
 standard deviation of the differences over their errors, of items that lost 60 responses or more.
 DIF: 20 items, of which 4 are harder for the second group by 0.8 logits, 500 people in each, who differ by 0.5 on
@@ -14,6 +15,10 @@ average. All four: data sets in which all four were split; clean: in which anoth
 interval of the difference of the means has 0.5; items known: the same where these four are split, and no others.
 Coin: 300 people, 8 items, one split by a coin. Covered: the interval of the difference of the two has 0; shift: the
 range of the changes of three other items, in standard errors.
+Compared: 300 people, 8 items, right and wrong or in four categories; a second fit of two thirds of the people, without
+one item, or with two items joined. z squared: of the differences of the difficulties of all items that both fits have
+over their standard errors; covered: differences within 1.96 of these. (Where categories are merged the model holds for
+one of the fits at most.)
 """
 
 from __future__ import annotations
@@ -21,15 +26,25 @@ from __future__ import annotations
 import numpy as np
 
 import harness
-from spectral_irt import Responses, SpectralRasch, simulate
+from draws import simulated
+from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.analysis.analysis import Analysis
 from spectral_irt.analysis.moves import Move
 
-PARTS = ("tailoring", "level", "dif", "coin")
+PARTS = ("tailoring", "level", "dif", "coin", "compared")
 LIMITS = (0.25, 0.35, 0.5, 0.6)
+HARDEST = {1.2: 2.5, 1.5: 3.0}  # item, by the spread of the abilities
+ITEMS = [f"q{k + 1}" for k in range(8)]
 DIFFER = (3, 8, 12, 16)
 BY = 0.8
 IMPACT = -0.5
+
+
+SECOND_FITS = {
+    "two thirds of the people": Move("drop_persons", {"persons": list(range(100))}, "a study"),
+    "without an item": Move("drop", {"items": ["q4"]}, "a study"),
+    "two items joined": Move("join", {"items": ["q4", "q5"]}, "a study"),
+}
 
 
 def first_fit(x: np.ndarray, columns: dict[str, np.ndarray] | None = None) -> Analysis:
@@ -42,11 +57,13 @@ def first_fit(x: np.ndarray, columns: dict[str, np.ndarray] | None = None) -> An
     return SpectralRasch().fit(responses).analyse(responses)
 
 
-def guessed(guessing: float, people: int, items: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def guessed(
+    guessing: float, people: int, items: int, spread: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Right and wrong responses, difficulties, and the chance of knowing."""
     rng = np.random.default_rng([seed, items, int(100 * guessing)])
-    difficulty = np.linspace(-2, 2.5, items)
-    ability = rng.normal(0, 1.2, people)
+    difficulty = np.linspace(-2, HARDEST[spread], items)
+    ability = rng.normal(0, spread, people)
     known = 1 / (1 + np.exp(difficulty - ability[:, None]))
     x = rng.random(known.shape) < guessing + (1 - guessing) * known
     return x.astype(float), difficulty, known
@@ -58,8 +75,8 @@ def bias_of_hardest(estimate: np.ndarray, difficulty: np.ndarray) -> float:
     return float(error[-5:].mean() - error[:easiest].mean())
 
 
-def tailoring(items: int, limit: float, seed: int) -> dict[str, float]:
-    x, difficulty, known = guessed(0.25, 1000, items, seed)
+def tailoring(people: int, items: int, spread: float, limit: float, seed: int) -> dict[str, float]:
+    x, difficulty, known = guessed(0.25, people, items, spread, seed)
     first = first_fit(x)
     tailored = first.with_moves([Move("tailor", {"below": limit}, "a study")])
     true = SpectralRasch().fit(np.where(known < limit, np.nan, x))
@@ -72,7 +89,7 @@ def tailoring(items: int, limit: float, seed: int) -> dict[str, float]:
 
 
 def level(items: int, limit: float, seed: int) -> dict[str, float]:
-    x, _, _ = guessed(0.0, 1000, items, seed)
+    x, _, _ = guessed(0.0, 1000, items, 1.2, seed)
     changed = first_fit(x).with_moves([Move("tailor", {"below": limit}, "a study")])
     columns = changed._tailored
     assert columns is not None
@@ -139,10 +156,21 @@ def coin(seed: int) -> dict[str, float]:
     }
 
 
+def compared(categories: int, second_fit: str, seed: int) -> dict[str, float]:
+    data = simulated(categories, 300, np.linspace(-1.5, 1.5, 8), seed=seed)
+    responses = Responses.from_wide(data.responses.to_dense(), items=ITEMS, ordered=categories > 2)
+    estimator = SpectralRasch if categories == 2 else SpectralPartialCredit
+    first = estimator().fit(responses).analyse(responses)
+    z = first.compare(first.with_moves([SECOND_FITS[second_fit]])).items["z"]
+    z = z[np.isfinite(z)]
+    return {"z squared": float(np.mean(z**2)), "covered": float(np.mean(np.abs(z) < 1.96)), "items": len(z)}
+
+
 if __name__ == "__main__":
     asked = harness.arguments(__doc__, parts=PARTS, replicates=100)
     if "tailoring" in asked.parts:
-        cases = harness.cases(tailoring, items=(24, 48), limit=LIMITS)
+        cases = harness.cases(tailoring, people=(1000,), items=(24, 48), spread=(1.2,), limit=LIMITS)
+        cases += harness.cases(tailoring, people=(2000,), items=(30,), spread=(1.5,), limit=LIMITS)
         rows = [labels | harness.averages(one, asked.seeds) for labels, one in cases]
         for row in rows:
             row["taken out"] = 1 - row["tailored"] / row["bias"]
@@ -154,3 +182,7 @@ if __name__ == "__main__":
         harness.study("DIF of four items of 20, resolved", [({"people": "500 + 500"}, resolved)], asked)
     if "coin" in asked.parts:
         harness.study("An item split by a coin", [({"people": 300, "items": 8}, coin)], asked)
+    if "compared" in asked.parts:
+        harness.study(
+            "Differences of two fits", harness.cases(compared, categories=(2, 4), second_fit=SECOND_FITS), asked
+        )

@@ -157,11 +157,10 @@ def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = (
     one, other = fitted(first, "before"), fitted(second, "after")
     places = _common_items(one, other)
     covariance = None
-    if first.calibration.layout.binary and second.calibration.layout.binary:
-        measured = first.calibration.measured[places[0]] & second.calibration.measured[places[1]]
-        if measured.all():
-            calibrated = [Calibrated(each.calibration, each.responses, each.sampling) for each in (first, second)]
-            covariance = difference_covariance(calibrated[0], calibrated[1], places)
+    measured = first.calibration.measured[places[0]] & second.calibration.measured[places[1]]
+    if measured.all():
+        calibrated = [Calibrated(each.calibration, each.responses, each.sampling) for each in (first, second)]
+        covariance = difference_covariance(calibrated[0], calibrated[1], places)
     more: tuple[Line, ...] = ()
     small = first.responses.n_responses <= QUICK  # of more, every pattern of responses takes long
     if small and first.responses.digest() == second.responses.digest():

@@ -1,8 +1,9 @@
 """The difference of two calibrations of the same persons, where one has fewer responses or other items, with its error.
 
 Each person has a part in both estimates, psi_l = B g_l: the inverse information times the person's score of the
-conditional likelihood. The difference of two thresholds has the sum over persons of the square of the difference of
-their parts as variance, so that what both estimates share does not count:
+conditional likelihood; that in the location of an item is the mean of those in its thresholds. The difference of two
+locations has the sum over persons of the square of the difference of their parts as variance, so that what both
+estimates share does not count:
 
     Var(b2 - b1) = B1 G1'G1 B1' + B2 G2'G2 B2' - B1 G1'G2 B2' - B2 G2'G1 B1'.
 
@@ -39,7 +40,7 @@ class Calibrated(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """B of some thresholds, and G, the scores of all clusters of persons."""
+    """B of the locations of some items, and G, the scores of all clusters of persons."""
 
     bread: Floats
     scores: sparse.csr_array
@@ -51,8 +52,8 @@ class Influence(NamedTuple):
 
 
 def difference_covariance(first: Calibrated, second: Calibrated, places: tuple[Ints, Ints]) -> Floats | None:
-    """The covariance of second less first, of the thresholds at these places of each; None where it is not known:
-    with anchors, a rating scale, or many thresholds."""
+    """The covariance of second less first, of the locations of the items at these places of each, whatever their
+    categories; None where it is not known: with anchors, a rating scale, or many thresholds."""
     if _has_no_covariance(first.calibration) or _has_no_covariance(second.calibration):
         return None
     clusters = _numbers_of_clusters(first, second)
@@ -78,12 +79,13 @@ def nested_covariance(first: Calibrated, second: Calibrated, places: tuple[Ints,
     return _covariance_by_model(second, places[1]) - _covariance_by_model(first, places[0])
 
 
-def _covariance_by_model(calibrated: Calibrated, place: Ints) -> Floats:
+def _covariance_by_model(calibrated: Calibrated, items: Ints) -> Floats:
     estimated = _estimated_part(calibrated)
     likelihood = Likelihood(estimated.responses, estimated.thresholds)
     covariance = ridged_inverse(information_at(likelihood, estimated.thresholds).matrix)
-    row = np.searchsorted(estimated.place, place)
-    return covariance[np.ix_(row, row)]
+    averaging = estimated.averaging(items)
+    result: Floats = averaging @ covariance @ averaging.T
+    return result
 
 
 def _has_no_covariance(calibration: Calibration) -> bool:
@@ -106,11 +108,20 @@ def _numbers_of_clusters(first: Calibrated, second: Calibrated) -> tuple[Ints, I
 
 
 class EstimatedPart(NamedTuple):
-    """The responses to the items with an estimate, their thresholds, and where these stand among all."""
+    """The responses to the items with an estimate, their thresholds, and where these items stand among all."""
 
     responses: Responses
     thresholds: Floats
-    place: Ints
+    items: Ints
+
+    def averaging(self, items: Ints) -> sparse.csr_array:
+        """Thresholds -> locations of these items, named by where they stand among all: means of their thresholds."""
+        layout = self.responses.thresholds
+        row = np.searchsorted(self.items, items)
+        columns = layout.of_items(row)
+        size = layout.max_score[row]
+        rows = np.repeat(np.arange(len(row)), size)
+        return sparse.csr_array((np.repeat(1 / size, size), (rows, columns)), shape=(len(row), layout.n_entries))
 
 
 def _estimated_part(calibrated: Calibrated) -> EstimatedPart:
@@ -118,17 +129,17 @@ def _estimated_part(calibrated: Calibrated) -> EstimatedPart:
     responses = calibrated.responses
     if not calibration.measured.all():
         responses = responses.take_items(calibration.measured)
-    place = calibration.layout.of_items(np.flatnonzero(calibration.measured))
-    return EstimatedPart(responses, calibration.thresholds[place], place)
+    items = np.flatnonzero(calibration.measured)
+    return EstimatedPart(responses, calibration.thresholds[calibration.layout.of_items(items)], items)
 
 
-def _influence(calibrated: Calibrated, cluster: Ints, n_clusters: int, place: Ints) -> Influence:
-    """On the thresholds at this place."""
+def _influence(calibrated: Calibrated, cluster: Ints, n_clusters: int, items: Ints) -> Influence:
+    """On the locations of these items."""
     estimated = _estimated_part(calibrated)
     sampling = replace(calibrated.sampling, cluster=cluster)
     scores = cluster_scores(estimated.responses, estimated.thresholds, sampling, n_clusters)
     of_all = bread(estimated.responses, estimated.thresholds, calibrated.sampling.weights, None)
-    return Influence(of_all[np.searchsorted(estimated.place, place)], scores)
+    return Influence(estimated.averaging(items) @ of_all, scores)
 
 
 def centered_on(covariance: Floats, weights: Floats) -> Floats:

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from spectral_irt.errors import OptionError
 from spectral_irt.report.blocks import ReportData, Section, Table, Text
+from spectral_irt.report.methods import SANDWICH
 from spectral_irt.text import count, number, p_value, within
 
 CHECKLISTS = ("ruler",)
 AUTHORS = "For the authors to say."
+NO_CHANGES = "none"
 
 
 class Point(NamedTuple):
@@ -55,6 +57,8 @@ def _answered(point: Point, record: Mapping[str, Any]) -> tuple[str, str]:
     said = point.answer(record)
     if said is None:
         return f"Not done, because {point.not_done}.", ""
+    if said == NO_CHANGES:  # a section that the report does not have then
+        return said, ""
     return said, point.where
 
 
@@ -179,7 +183,8 @@ def _dif(record: Mapping[str, Any]) -> str | None:
         return None
     comparisons = found if isinstance(found, list) else [found]
     return "; ".join(
-        f"by {one['column']}: {one['classes'].get('B', 0)} items in class B, {one['classes'].get('C', 0)} in class C"
+        f"by {one['column']}: {count(one['classes'].get('B', 0), 'item')} in class B, {one['classes'].get('C', 0)} in "
+        "class C"
         for one in comparisons
     )
 
@@ -194,12 +199,17 @@ def _thresholds(record: Mapping[str, Any]) -> str | None:
 
 def _changes(record: Mapping[str, Any]) -> str:
     moves = record.get("moves") or []
-    return f"{count(len(moves), 'change')}, in the order in which they were made" if moves else "none"
+    return f"{count(len(moves), 'change')}, in the order in which they were made" if moves else NO_CHANGES
 
 
 def _invariance(record: Mapping[str, Any]) -> str | None:
     found = record.get("model_test")
     return None if not found else f"χ²({found['df']}) = {number(found['statistic'], 1)}, {p_value(found['p'])}"
+
+
+def _errors(record: Mapping[str, Any]) -> str | None:
+    method = record.get("se_method")
+    return "robust (sandwich over persons)" if method in SANDWICH else method
 
 
 def _scale(record: Mapping[str, Any]) -> str:
@@ -237,7 +247,7 @@ SUBJECTS: dict[str, tuple[Point, ...]] = {
         Point("The model and its reason", "Methods", _model),
         Point("How item and person parameters were estimated", "Methods", lambda record: "in words, with references"),
         Point("Program, version, and what makes the analysis again", "Methods", _software),
-        Point("Standard errors of item locations", "Items", lambda record: str(record.get("se_method") or "none")),
+        Point("Standard errors of item locations", "Items", _errors, "they were left out of the fit"),
         Point("Unit of the measures", "From score to measure", _scale),
         Point("What was changed before the final fit (items, categories, persons)", "What was changed", _changes),
     ),

@@ -28,7 +28,10 @@ TABLE_POINTS = 8.5
 NARROW_POINTS = 7.0  # of tables with more columns than this:
 MANY_COLUMNS = 8
 WIDEST_LETTERS = 40  # of a column beside others: longer cells have several lines
-PADDING_LETTERS = 3  # beside the letters of a column
+PADDING_LETTERS = 4  # beside the letters of a column
+LETTERS = 85  # of a line of a table, also where another font takes the place of ours
+LONGEST_WORD = 18  # that is kept whole; a fingerprint of the data is not
+LONGEST_NUMBER = 16  # with what stands beside it, as in "0 of 45"
 SEVERITIES = {"error": "Error", "warning": "Warning", "note": "Note"}
 
 
@@ -162,8 +165,7 @@ class _Writer:
         table = self.doc.add_table(rows=0, cols=len(head))
         table.alignment = WD_TABLE_ALIGNMENT.LEFT
         table.autofit = False
-        weights = [_weight(head[k], [row[k] for row in rows]) for k in range(len(head))]
-        widths = [Cm(WIDTH_CM * weight / sum(weights)) for weight in weights]
+        widths = [Cm(width) for width in _widths(head, rows)]
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
         points = NARROW_POINTS if len(head) > MANY_COLUMNS else TABLE_POINTS
@@ -201,15 +203,26 @@ def _clean(text: str) -> str:
     return "\n".join(map(printable, text.split("\n"))).encode("utf-8", "replace").decode("utf-8")
 
 
-def _weight(head: str, cells: Sequence[str]) -> float:
-    """How wide a column is beside others, in letters: its longest cell, and the longest word of its head."""
-    longest_word = max(map(len, head.split()), default=0)
-    longest_cell = max((len(line) for cell in cells for line in cell.split("\n")), default=0)
-    return PADDING_LETTERS + max(longest_word, min(longest_cell, WIDEST_LETTERS))
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
+    """How wide each column is, in cm: its longest word stays whole, and what is left goes to those with long cells."""
+    needed = []
+    more = []
+    for k, name in enumerate(head):
+        cells = [row[k] for row in rows]
+        words = max((len(word) for cell in (name, *cells) for word in cell.split()), default=0)
+        longest_cell = max((len(line) for cell in cells for line in cell.split("\n")), default=0)
+        needed.append(PADDING_LETTERS + min(words, LONGEST_WORD))
+        more.append(max(0, min(longest_cell, WIDEST_LETTERS) - words))
+    left = max(0.0, LETTERS - sum(needed))
+    share = min(1.0, left / max(1, sum(more)))
+    letters = [least + share * further for least, further in zip(needed, more, strict=True)]
+    return [WIDTH_CM * each / sum(letters) for each in letters]
 
 
 def _mostly_numbers(cells: Sequence[str]) -> bool:
-    return bool(cells) and sum(cell[:1] in "-−+.0123456789–" for cell in cells if cell) * 2 > len(cells)
+    filled = [cell for cell in cells if cell]
+    numbers = [cell for cell in filled if cell[0] in "-−+.0123456789–" and len(cell) <= LONGEST_NUMBER]
+    return len(numbers) * 2 > len(cells)
 
 
 def _field(paragraph: Any, instruction: str, shown: str, *, bold: bool = False) -> None:

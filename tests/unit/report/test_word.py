@@ -103,6 +103,18 @@ def test_libreoffice_opens_it(report, tmp_path):
 
 
 def test_widths_follow_what_columns_hold():
-    weights = [word._weight("Head", [text]) for text in ("a", "a longer cell", "x" * 200)]
-    assert all(a < b for a, b in pairwise(weights))
-    assert weights[-1] == word.PADDING_LETTERS + word.WIDEST_LETTERS
+    head = ["Head"] * 3
+    widths = word._widths(head, [["a", "a longer cell", "so many words " * 20]])
+    assert all(a < b for a, b in pairwise(widths))
+    assert sum(widths) == pytest.approx(word.WIDTH_CM)
+    long = "a sentence that takes several lines of its column " * 3
+    point, answer, where = word._widths(["Point", "Answer", "Where"], [[long, long, "Summary"]])
+    assert point == answer
+    letters = (len("Summary") + word.PADDING_LETTERS) / word.LETTERS
+    assert where >= word.WIDTH_CM * letters * 0.99  # the word stays whole
+
+
+def test_only_short_cells_that_begin_with_a_number_are_numbers():
+    assert word._mostly_numbers(["0.80", "-1.2", "", "0 of 45 pairs"])
+    assert not word._mostly_numbers(["1 underfit and 9 overfit of 10 items", "95% limits of each item", "5"])
+    assert not word._mostly_numbers([])
