@@ -16,7 +16,7 @@ from reproduction.results import TABLES, write_table
 from reproduction.trials import Row, Task, Tell, count_finished, run_trials
 from spectral_irt import __version__
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
-from spectral_irt.files import all_or_nothing, naming, reason_of, refuse_inputs
+from spectral_irt.files import all_or_nothing, errors_with_target, reason_of, refuse_inputs
 
 
 def silent(text: str, share: float | None = None) -> None:
@@ -125,11 +125,11 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
     kept = f"The trials are kept in {str(path)!r}; the same command goes on from there."
     with all_or_nothing(files, inputs=inputs) as drafts:
         for draft, (file, (table, kind)) in zip(drafts, contents.items(), strict=False):
-            with naming(file, kept):
+            with errors_with_target(file, kept):
                 write_table(draft, table, kind)
         figure = experiment.draw(more)
         for draft, file in zip(drafts[len(contents) :], figures, strict=True):
-            with naming(file, kept):
+            with errors_with_target(file, kept):
                 save(figure, draft, file)
     if not keep:
         path.unlink(missing_ok=True)

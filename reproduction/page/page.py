@@ -17,7 +17,7 @@ from reproduction.page.markdown import Full
 from reproduction.results import read_table
 from reproduction.trials import Row
 from spectral_irt.errors import ReadError
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, errors_with_target
 
 PAGE, FULL = "reproduction.md", "reproduction_tables.md"
 DEFAULT = (
@@ -56,7 +56,7 @@ def write_page(results: Path, docs: Path) -> Path:
     targets = [docs / PAGE, docs / FULL]
     with all_or_nothing(targets) as drafts:
         for draft, target, parts in zip(drafts, targets, (page, full), strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return targets[0]
 

@@ -27,7 +27,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
-from spectral_irt.numerics import fixed, safe_divide
+from spectral_irt.numerics import read_only, safe_divide
 from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import listed
 
@@ -233,7 +233,7 @@ class Calibration:
         for arrays in (values, values["further"]):
             for name, value in arrays.items():
                 if isinstance(value, np.ndarray):
-                    arrays[name] = fixed(value)
+                    arrays[name] = read_only(value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -249,7 +249,7 @@ class Calibration:
     @cached_property
     def difficulty(self) -> Floats:
         """The location of each item: the mean of its thresholds."""
-        return self.thresholds if self.layout.binary else fixed(self.layout.mean(self.thresholds))
+        return self.thresholds if self.layout.binary else read_only(self.layout.mean(self.thresholds))
 
     @cached_property
     def se(self) -> Floats:
@@ -257,22 +257,22 @@ class Calibration:
         if self.layout.binary:
             return self.threshold_se
         if self.location_se is None:
-            return fixed(np.full(self.n_items, np.nan))
+            return read_only(np.full(self.n_items, np.nan))
         return self.location_se
 
     @cached_property
     def known(self) -> Mask:
         """Items that have a difficulty."""
-        return fixed(np.isfinite(self.difficulty))
+        return read_only(np.isfinite(self.difficulty))
 
     @cached_property
     def measured(self) -> Mask:
         """Items whose difficulty rests on their own answers, or is an anchor."""
-        return fixed(self.known & np.isin(self.status, MEASURED))
+        return read_only(self.known & np.isin(self.status, MEASURED))
 
     @cached_property
     def anchored(self) -> Mask:
-        return fixed(np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool))))
+        return read_only(np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool))))
 
     @cached_property
     def adaptive(self) -> bool:
@@ -302,10 +302,10 @@ class Calibration:
     def moved_by_prior(self) -> Mask:
         """Thresholds that a prior moved by more than a tenth of a logit, or that have no finite estimate without it."""
         if self.without_prior is None:
-            return fixed(np.zeros(self.layout.n_entries, dtype=bool))
+            return read_only(np.zeros(self.layout.n_entries, dtype=bool))
         moved = ~(np.abs(self.thresholds - self.without_prior) <= MOVED)
         linked = self.status[self.layout.item] != "unlinked"  # the others are marked so
-        return fixed(np.isfinite(self.thresholds) & moved & linked)
+        return read_only(np.isfinite(self.thresholds) & moved & linked)
 
     @property
     def own_items(self) -> Calibration:

@@ -192,7 +192,7 @@ def _flag(option: re.Match[str]) -> str:
     if name in (*SETTINGS, *_BLANKS):
         value = ""
         if values:
-            value = "=" + _for_typing(_unquoted(values) if values[0] in QUOTES else values.lower())
+            value = "=" + _for_typing(_text_of_value(values) if values[0] in QUOTES else values.lower())
         return f"--set {name}{value}" if name in SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
     if name in _SHEETS:
         sheet = literal_eval(values) if values else "SHEET"
@@ -203,11 +203,11 @@ def _flag(option: re.Match[str]) -> str:
         return flag
     if values.startswith("["):
         return " ".join(f"{flag} {_for_typing(value)}" for value in literal_eval(values))
-    choices = [_for_typing(_unquoted(value)) for value in re.findall(_VALUE, values) if value != "or"]
+    choices = [_for_typing(_text_of_value(value)) for value in re.findall(_VALUE, values) if value != "or"]
     return f"{flag} {' or '.join(choices)}"
 
 
-def _unquoted(value: str) -> str:
+def _text_of_value(value: str) -> str:
     """The text of a value of Python that may be in quotes."""
     return str(literal_eval(value)) if value[0] in QUOTES else value
 

@@ -79,10 +79,10 @@ def all_or_nothing(
             remove_leftovers(directory)
         for folder in folders:
             near = next(above for above in (folder.absolute(), *folder.absolute().parents) if above.exists())
-            with naming(folder):
+            with errors_with_target(folder):
                 tempfile.TemporaryFile(dir=near).close()
         for target, place in zip(targets, real_places, strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 if place.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "is a directory")
                 if place.exists() and not place.is_file():
@@ -94,17 +94,17 @@ def all_or_nothing(
         draft_of = dict(zip(targets, drafts, strict=True))
         place_of = dict(zip(targets, real_places, strict=True))
         for target, draft in draft_of.items():
-            with naming(target), suppress(FileNotFoundError), draft.open("rb") as file:
+            with errors_with_target(target), suppress(FileNotFoundError), draft.open("rb") as file:
                 os.fsync(file.fileno())  # some file systems complain of lack of space only now
         before = len(written)
         if last is not None:
             last()
-        with uninterrupted():
+        with without_interruption():
             for target in (*targets, *stale):
                 remark = "Nothing was written."
                 if written[before:]:
                     remark = f"{listed(map(str, written[before:]))} had been written before."
-                with naming(target, remark):
+                with errors_with_target(target, remark):
                     if target in draft_of and draft_of[target].exists():
                         _move_into_place(draft_of[target], place_of[target])
                         written.append(target)
@@ -112,7 +112,7 @@ def all_or_nothing(
                         _remove(target)
             new_folders.clear()
     finally:
-        with uninterrupted():
+        with without_interruption():
             for draft in drafts:
                 with suppress(OSError):
                     _remove(draft)
@@ -126,7 +126,7 @@ def write_each(writers: Mapping[Path, Callable[[Path], object]], **places: Any) 
     targets = list(writers)
     with all_or_nothing(targets, **places) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 writers[target](draft)
         return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
 
@@ -177,7 +177,7 @@ STOPS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def without_interruption() -> Iterator[None]:
     """No signal stops the block, which is meant for moments: what it would have stopped is done."""
     before: dict[int, Any] = {}
     try:
@@ -325,7 +325,7 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
     """An error where one of these is a file that does not say at its beginning, by a mark, that we made it."""
     foreign = []
     for path in paths:
-        with naming(path):
+        with errors_with_target(path):
             if path.is_file():
                 with path.open("rb") as file:
                     head = file.read(4_000)
@@ -339,7 +339,7 @@ def refuse_foreign(paths: Iterable[Path], mark: str) -> None:
 
 
 @contextmanager
-def naming(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
+def errors_with_target(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
     try:
         yield
     except OutputError:

@@ -53,7 +53,7 @@ class JointErrors:
         return cls(se**2, np.zeros(len(se)))
 
     @classmethod
-    def centered(cls, variance: Floats, weights: Floats | None = None) -> JointErrors:
+    def of_centered(cls, variance: Floats, weights: Floats | None = None) -> JointErrors:
         """Independent errors of these variances, after centering: their mean, by these weights, is zero."""
         w = _mean_weights(len(variance)) if weights is None else weights
         return cls(variance, -w * variance + (w**2 @ variance) / 2)
@@ -65,7 +65,7 @@ class JointErrors:
         se_i^2 = v_i (1 - 2 w_i) + sum(w^2 v) is solved for v.
 
         >>> v = np.array([1.0, 2.0, 3.0])
-        >>> JointErrors.after_centering(np.sqrt(JointErrors.centered(v).variance)).diagonal.round(12).tolist()
+        >>> JointErrors.after_centering(np.sqrt(JointErrors.of_centered(v).variance)).diagonal.round(12).tolist()
         [1.0, 2.0, 3.0]
         """
         w = _mean_weights(len(se)) if weights is None else weights
@@ -73,7 +73,7 @@ class JointErrors:
             return cls.independent(se)
         factor = 1 - 2 * w
         variance_of_mean = (w**2 @ (se**2 / factor)) / (1 + (w**2 / factor).sum())  # sum(w^2 v)
-        return cls.centered(np.maximum((se**2 - variance_of_mean) / factor, 0.0), weights)
+        return cls.of_centered(np.maximum((se**2 - variance_of_mean) / factor, 0.0), weights)
 
     @property
     def variance(self) -> Floats:
@@ -127,7 +127,7 @@ class JointErrors:
         matrix = None if self.matrix is None else self.matrix[np.ix_(place, place)]
         return JointErrors(self.diagonal[place], self.common[place], matrix)
 
-    def averaged(self, group: Ints) -> JointErrors:
+    def of_group_means(self, group: Ints) -> JointErrors:
         """Of the means of groups of them."""
         w = np.zeros((group.max() + 1, len(group)))
         w[group, np.arange(len(group))] = (1 / np.bincount(group))[group]
@@ -203,7 +203,7 @@ class SharedPrecision:
     inverse: Floats
 
     @cached_property
-    def squared(self) -> Floats:
+    def inverse_squared(self) -> Floats:
         return self.inverse @ self.inverse
 
     def statistic(self, deviation: Floats, chosen: Mask) -> float:
@@ -218,7 +218,7 @@ class SharedPrecision:
         trace_left_out = 0.0
         if len(left_out):
             square = np.ix_(left_out, left_out)
-            trace_left_out = np.trace(np.linalg.solve(self.inverse[square], self.squared[square]))
+            trace_left_out = np.trace(np.linalg.solve(self.inverse[square], self.inverse_squared[square]))
         ones = chosen.astype(float)
         weight = self._times(ones, ~chosen)
         return float(np.trace(self.inverse) - trace_left_out - weight @ weight / (weight @ ones))
@@ -250,7 +250,7 @@ def errors_of_thresholds(
     """`known_errors` of thresholds. Without a matrix, errors of one item go together as its location's says: taken for
     independent, they make a score on a form 1.3 times as uncertain as it is (12 items of 4 categories)."""
     if matrix is not None or layout.binary or layout.n_entries > MOST_IN_A_MATRIX or not np.nan_to_num(se).any():
-        return known_errors(thresholds, se, matrix, layout.averaging())
+        return known_errors(thresholds, se, matrix, layout.mean_weights())
     locations = known_errors(layout.mean(thresholds), location_se, None).errors
     # V_ij = [same item] B_i + u_i + u_j, with u as above of the locations, so that the block of an item is its own.
     blocks = blocks_of_errors(layout, se, location_se) - 2 * locations.common[:, None, None]
@@ -281,7 +281,7 @@ def known_errors(difficulty: Floats, se: Floats, matrix: Floats | None, weights:
     """What is known of the errors of a calibration.
 
     Values whose mean is not zero were not centered, but rest on something else; of thresholds that mean is the one of
-    the items' locations, by the weights of `Thresholds.averaging`.
+    the items' locations, by the weights of `Thresholds.mean_weights`.
     """
     if matrix is not None:
         lacking = ~np.isfinite(np.diag(matrix))

@@ -100,7 +100,7 @@ def chosen_positions(chosen: Any, size: int, who: str) -> NDArray[np.int64]:
     return positions
 
 
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, for reading only: what is shared must not change."""
     view = array.view()
     view.setflags(write=False)

@@ -34,18 +34,18 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 GUARDED = r"^'('*[=+\-@\t\r])"  # for polars as well as for Python
 
 
-def guarded(text: str) -> str:
+def guard_cell(text: str) -> str:
     """The text as it goes into a cell.
 
-    >>> [guarded(text) for text in ("=1+1", "'=1+1", "-1", "-q", "q-1", "'twas")]
+    >>> [guard_cell(text) for text in ("=1+1", "'=1+1", "-1", "-q", "q-1", "'twas")]
     ["'=1+1", "''=1+1", '-1', "'-q", 'q-1', "'twas"]
     """
     may_run = RUNS.match(text) and not NUMBER.fullmatch(text)
     return f"'{text}" if may_run else text
 
 
-def unguarded(cell: str) -> str:
-    """The text that a cell means: what `guarded` was given."""
+def cell_text(cell: str) -> str:
+    """The text that a cell means: what `guard_cell` was given."""
     return re.sub(GUARDED, r"\1", cell)
 
 
@@ -126,7 +126,7 @@ def as_html(sentence: str, columns: AnyColumns | None = None, *, lines: Iterable
         heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
         parts.append(f"<table><thead><tr>{heads}</tr></thead><tbody>")
         for cells in zip(*(values[:rows].tolist() for values in columns.values()), strict=True):
-            parts.append(f"<tr>{''.join(f'<td>{escape(_shown(cell))}</td>' for cell in cells)}</tr>")
+            parts.append(f"<tr>{''.join(f'<td>{escape(_cell_for_reading(cell))}</td>' for cell in cells)}</tr>")
         parts.append("</tbody></table>")
         if n > rows:
             parts.append(f"<p>{rows:,} of {n:,} rows</p>")
@@ -134,7 +134,7 @@ def as_html(sentence: str, columns: AnyColumns | None = None, *, lines: Iterable
     return "".join(parts)
 
 
-def _shown(cell: object) -> str:
+def _cell_for_reading(cell: object) -> str:
     """A cell for reading: three digits, and nothing where there is no number."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
@@ -185,9 +185,9 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
         for k, frame in enumerate(pieces(columns)):
             for text in frame.select(pl.col(pl.String)):
                 if text.str.contains(RUNS.pattern).any():
-                    frame = frame.with_columns(text.map_elements(guarded, return_dtype=pl.String))
+                    frame = frame.with_columns(text.map_elements(guard_cell, return_dtype=pl.String))
             # A column may be called as a stranger's file says.
-            frame.columns = [guarded(name) for name in frame.columns]
+            frame.columns = [guard_cell(name) for name in frame.columns]
             frame.write_csv(file, quote_style=quotes, include_header=k == 0)
 
 

@@ -126,7 +126,7 @@ def did_you_mean(name: object, known: Iterable[object], n: int = 1) -> str:
     return f" Did you mean {' or '.join(repr(texts[other]) for other in near)}?"
 
 
-def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
+def stopped_early(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
     """The one sentence about an iteration that ended before it reached its tolerance."""
     return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
 

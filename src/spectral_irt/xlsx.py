@@ -1,7 +1,7 @@
 """Tables as an Excel workbook: a sheet each, with the header in sight, and text that stays text.
 
 The numbers are those of the CSV files, to the sixteen digits that the format holds. A label is written as a string, so
-that nothing in it is computed; there is no need for the apostrophe of `guarded`."""
+that nothing in it is computed; there is no need for the apostrophe of `guard_cell`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 from end_to_end.tables import WRITTEN, column, contents, read_csv, record, wide
 from spectral_irt import simulate
 from spectral_irt.bank.anchors import as_anchors
-from spectral_irt.tables import unguarded
+from spectral_irt.tables import cell_text
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
@@ -175,7 +175,7 @@ def odd(cli):
 def test_labels_come_out_as_they_went_in(cli, odd, kind):
     cli.ok(f"fit odd.{kind} -o out --parquet")
     cells = column("out/items.csv", "item")
-    found = [unguarded(cell) for cell in cells]
+    found = [cell_text(cell) for cell in cells]
     assert sorted(found) == sorted(LABELS)
     assert pl.read_csv("out/items.csv")["item"].to_list() == cells
     assert as_anchors("out/items.csv").items.tolist() == found  # our own reader

@@ -18,7 +18,7 @@ from hostile import HOSTILE, hostile_table
 from spectral_irt import simulate
 from spectral_irt.cli.main import main
 from spectral_irt.datasets import writing_file
-from spectral_irt.tables import guarded
+from spectral_irt.tables import guard_cell
 
 pytestmark = [
     pytest.mark.slow,
@@ -201,7 +201,7 @@ def test_hostile_names_stay_text(page, pages):
     wholes = page.run(f"[...{TABLE}.querySelectorAll('.full')].map((e) => e.textContent)")
     assert "x" * 10_000 in wholes
     _, *rows = downloaded(page, "items.csv")
-    assert sorted(row[0] for row in rows) == sorted(guarded(label) for label in HOSTILE)
+    assert sorted(row[0] for row in rows) == sorted(guard_cell(label) for label in HOSTILE)
     for width in (1200, 390):
         page.look(width=width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth")

@@ -42,7 +42,7 @@ def server(cli, bank, monkeypatch):
     form("new.csv", 2)
     with duckdb.connect("server.duckdb") as connection:
         connection.execute("create table answers as select * from 'new.csv'")
-    monkeypatch.setattr(sql, "opened", lambda address: StandIn())
+    monkeypatch.setattr(sql, "open_database", lambda address: StandIn())
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -62,8 +62,8 @@ class CountingEngine(LocalEngine):
 @pytest.fixture
 def counted():
     engine = CountingEngine()
-    answers = si.simulate.rasch(700, 12, seed=3).responses.using(engine)
-    responses = in_blocks(answers, 100).using(engine)
+    answers = si.simulate.rasch(700, 12, seed=3).responses.with_engine(engine)
+    responses = in_blocks(answers, 100).with_engine(engine)
     fit = si.SpectralRasch().fit(responses)
     engine.runs.clear()
     return fit.analyse(responses), engine

@@ -11,7 +11,7 @@ from ratings import simulated
 from spectral_irt import simulate
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.linear import unidentified
+from spectral_irt.conditional.linear import unidentified_directions
 from spectral_irt.inference.ranks.items import drawn_ranks, likely
 
 # Where a constant says how many at a time, and a value that makes many small pieces, or another way to the same sums.
@@ -116,7 +116,7 @@ def test_directions_that_a_design_leaves_open_from_a_few_rows_at_a_time(monkeypa
     """The space they span, by its projection."""
     design = si.SpectralPartialCredit().fit(responses_of("ratings")).calibration_.facets.design
     parts = np.zeros(design.shape[0], dtype=np.int64)
-    expected = unidentified(design, parts)
+    expected = unidentified_directions(design, parts)
     monkeypatch.setattr("spectral_irt.conditional.linear.ROWS_AT_A_TIME", 2)
-    found = unidentified(design, parts)
+    found = unidentified_directions(design, parts)
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-9)

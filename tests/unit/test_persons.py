@@ -123,7 +123,7 @@ def test_same_bits_whatever_the_threads():
     responses = simulate.rasch(3000, 400, design="sampled", p=0.5, seed=1).responses
     beta = np.linspace(-2, 2, 400)
     for method in ("wle", "ml", "eap"):
-        one, two = (abilities(responses.using(LocalEngine(threads)), beta, method).ability for threads in (1, 2))
+        one, two = (abilities(responses.with_engine(LocalEngine(threads)), beta, method).ability for threads in (1, 2))
         assert one.tobytes() == two.tobytes()
 
 

@@ -33,7 +33,7 @@ def test_same_values_whatever_the_blocks_threads_and_draws():
     beta = np.linspace(-2, 2, 12)
     whole = plausible_values(in_pieces(table, 1), beta, seed=1)
     for pieces, threads in ((1, 2), (7, 1), (7, 2)):
-        other = plausible_values(in_pieces(table, pieces).using(LocalEngine(threads)), beta, seed=1)
+        other = plausible_values(in_pieces(table, pieces).with_engine(LocalEngine(threads)), beta, seed=1)
         np.testing.assert_array_equal(other.values, whole.values)
     two = plausible_values(in_pieces(table, 1), beta, draws=2, seed=1)
     np.testing.assert_array_equal(two.values, whole.values[:, :2])

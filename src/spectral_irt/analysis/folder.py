@@ -29,7 +29,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import AnswersStayError, OptionError, OutputError, for_shell
 from spectral_irt.estimators.base import ADAPTIVE, FIXED
 from spectral_irt.estimators.by_name import estimator_name
-from spectral_irt.files import all_or_nothing, input_paths, naming
+from spectral_irt.files import all_or_nothing, errors_with_target, input_paths
 from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS
 from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
@@ -591,7 +591,7 @@ def write_results(
     paths: list[Path] = []
     with all_or_nothing(targets, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 if target.name == MOVES_FILE:
                     write_ledger(study, draft)
                 else:

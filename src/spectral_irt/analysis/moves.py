@@ -25,8 +25,8 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Ints
 from spectral_irt.data.groupings import grouping_of
 from spectral_irt.data.item_changes import (
-    answered,
     collapse_items,
+    has_answered,
     identity_of_categories,
     join_items,
     split_item,
@@ -262,7 +262,7 @@ class Changes:
         responses = self.responses
         labels = grouping_of(by, column_of(responses, by), cuts).labels
         split = by_label(responses, labels)
-        has_response = answered(responses, place)
+        has_response = has_answered(responses, place)
         used = np.bincount(split.group[has_response & (split.group >= 0)], minlength=split.n_groups) > 0
         if used.sum() < 2:
             groups = listed(np.array(split.names, dtype=object)[used].tolist()) or "no group"

@@ -21,7 +21,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.booklets import Booklets, booklets_of
 from spectral_irt.data.code_sums import code_findings, person_code_sums
-from spectral_irt.data.crossing import crossed
+from spectral_irt.data.crossing import cross_with_column
 from spectral_irt.data.labels import column_of
 from spectral_irt.errors import Finding, OptionError, check_option
 from spectral_irt.inference.facets import fair_average, subset_of_persons
@@ -123,7 +123,7 @@ class AnalysisOfPeople:
         if calibration.facets is not None and in_blocks.facets is not None:
             for name in calibration.facets.facets.facet_names:
                 if name not in in_blocks.facets.facet_names and name in (in_blocks.people or {}):
-                    in_blocks = crossed(in_blocks, name)
+                    in_blocks = cross_with_column(in_blocks, name)
         self.calibration = calibration
         if calibration.right_or_wrong and in_blocks.thresholds.binary:
             self.responses = align(calibration.labels, in_blocks, ignore_unknown)

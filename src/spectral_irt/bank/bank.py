@@ -429,7 +429,7 @@ class Bank:
 def calibration_of(source: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
     if isinstance(source, RaschEstimator):
-        source = source._learned
+        source = source._fitted_calibration
     if isinstance(source, Calibration):
         return source
     if isinstance(source, Bank):

@@ -23,7 +23,7 @@ from spectral_irt.bank.build import location_errors, threshold_errors
 from spectral_irt.bank.components import numbered_from, parts_before
 from spectral_irt.bank.evidence import centered_on_parts
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.chain.prior import fading
+from spectral_irt.chain.prior import share_of_prior
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.errors import OptionError
@@ -189,7 +189,7 @@ def _errors_of_linked(bank: Bank) -> JointErrors:
     informed = np.isfinite(calibration.thresholds) & (precision > 0)
     variance = np.zeros(len(precision))
     variance[informed] = 1 / precision[informed]
-    unlinked = JointErrors.centered(variance)
+    unlinked = JointErrors.of_centered(variance)
     of_link = (_finite_se(calibration) ** 2 - unlinked.variance) / 2
     return JointErrors(unlinked.diagonal, unlinked.common + of_link)
 
@@ -240,7 +240,7 @@ def _prior_precisions(bank: Bank) -> Floats:
     if evidence.fixed_prior:
         return np.full(calibration.layout.n_entries, alpha)
     measured = calibration.measured[calibration.layout.item]
-    return alpha * fading(evidence.information, measured, alpha)
+    return alpha * share_of_prior(evidence.information, measured, alpha)
 
 
 def _model_covariance(information: Floats, precision: Floats, weight: Floats, floating: Ints) -> Floats:

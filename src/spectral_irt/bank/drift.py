@@ -292,7 +292,7 @@ def _roots(point: Point, displacements: Displacements, errors: BankErrors) -> Fl
 
 
 def _sums(point: Point, moved: Floats) -> ItemSums:
-    return ItemSums(*point.scored.sum(_sums_of_rows, point.tables, moved))
+    return ItemSums(*point.rows_with_scores.sum(_sums_of_rows, point.tables, moved))
 
 
 def _sums_of_rows(rows: PeopleRows, tables: Any, moved: Floats) -> tuple[Floats, ...]:

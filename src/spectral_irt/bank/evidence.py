@@ -27,13 +27,13 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from spectral_irt.chain.operator import Neighbors
-from spectral_irt.chain.prior import LocationPrior, Prior, fading, renewed_precision
+from spectral_irt.chain.prior import LocationPrior, Prior, renewed_precision, share_of_prior
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.newton import CERTAIN
 from spectral_irt.conditional.penalized import centered_within
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.numerics import centered_inverse, conjugate_gradients, fixed, safe_divide
+from spectral_irt.numerics import centered_inverse, conjugate_gradients, read_only, safe_divide
 
 MATRIX_SIZE = 2000  # thresholds up to which the whole matrix is kept: at most 16 MB on disk
 MATRIX_WORK = 4e8  # pairs of answers of the same person that may be looked at to form it: about 10 s on one core
@@ -81,7 +81,7 @@ class Evidence:
         # Banks share arrays (`replace` copies none), so these can be read only.
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
-                object.__setattr__(self, name, fixed(values))
+                object.__setattr__(self, name, read_only(values))
 
     def matrix_or_blocks(self, layout: Thresholds) -> Floats:
         """The information matrix, thresholds x thresholds; or, where there is none, the items' blocks of it."""
@@ -308,7 +308,7 @@ class Posterior:
         """How much the prior counts; one that was asked for does so in full, or not at all."""
         if self.fixed_prior:
             return np.full(len(information), float(precision > 0))
-        return fading(information, tied, precision)
+        return share_of_prior(information, tied, precision)
 
     @cached_property
     def prior(self) -> Prior:
@@ -431,7 +431,7 @@ class Posterior:
         level = layout.level[certain] - 1
         blocks[layout.item[certain], level, level] = CERTAIN
         prior = replace(self.prior, above_empty=np.flatnonzero(n_below == 0))
-        prior = prior.renewed(self.beta, blocks, share_above)
+        prior = prior.with_new_precision(self.beta, blocks, share_above)
         return Precisions(cast(LocationPrior, prior.location).alpha, prior.alpha)
 
     def variance_ratio(self) -> Floats:

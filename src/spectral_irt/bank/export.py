@@ -25,7 +25,7 @@ from spectral_irt.data.block import Ints
 from spectral_irt.data.labels import readable
 from spectral_irt.errors import BankError, check_option
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.tables import Columns, guarded
+from spectral_irt.tables import Columns, guard_cell
 from spectral_irt.text import listed, one_or_many
 
 STYLES = ("csv", "tab", "fixed")
@@ -206,7 +206,7 @@ def _cells(name: str, values: NDArray[Any], style: str) -> list[str]:
     texts = [ODD_SPACES.sub(" ", str(value)) for value in values.tolist()]
     if style == "fixed":
         return texts
-    texts = [guarded(text) for text in texts]
+    texts = [guard_cell(text) for text in texts]
     if style == "csv":
         return [_quoted(text) for text in texts]
     return texts
@@ -288,7 +288,7 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
 
 
 def _csv_name(name: str) -> str:
-    return _quoted(guarded(name))
+    return _quoted(guard_cell(name))
 
 
 def _for_jscat(names: Sequence[str], difficulty: Sequence[float]) -> str:

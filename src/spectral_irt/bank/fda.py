@@ -15,7 +15,7 @@ import polars as pl
 
 from spectral_irt.bank.results_folder import is_results, results_in
 from spectral_irt.errors import OptionError
-from spectral_irt.tables import Columns, unguarded
+from spectral_irt.tables import Columns, cell_text
 from spectral_irt.text import within
 
 ITEMS = "fda_items.csv"
@@ -39,7 +39,7 @@ def fda_tables(folder: Path) -> dict[str, Columns]:
     of_items = pl.read_csv(folder / "items.csv", infer_schema=False)
     texts: dict[str, Any] = {}
     if "text" in of_items.columns:
-        texts = {unguarded(item): unguarded(text or "") for item, text in of_items.select("item", "text").iter_rows()}
+        texts = {cell_text(item): cell_text(text or "") for item, text in of_items.select("item", "text").iter_rows()}
     layout = calibration.layout
     labels = calibration.labels[layout.item]
     category = 1 + np.arange(layout.n_entries) - layout.first[layout.item]

@@ -23,7 +23,7 @@ from spectral_irt.bank.export import FORMATS
 from spectral_irt.calibration import LOGITS, Calibration, Floats, Scale
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import OptionError, ReadError
-from spectral_irt.tables import unguarded
+from spectral_irt.tables import cell_text
 from spectral_irt.text import in_short, printable, short, within
 
 # The columns that an export cannot do without, of each table that a fit may have written.
@@ -134,7 +134,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for column in frame.columns:
         if column in LABELS:
-            texts = [unguarded(text or "") for text in frame[column]]
+            texts = [cell_text(text or "") for text in frame[column]]
             columns[column] = np.array(texts, dtype=object)
         elif column in TRUTHS:
             columns[column] = (frame[column] == "true").fill_null(False).to_numpy()

@@ -42,7 +42,15 @@ from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.data.labels import Labels, label_array, readable
 from spectral_irt.errors import BankError, OutputError, StaleBankError
 from spectral_irt.estimators.by_name import estimator_name, model_name
-from spectral_irt.files import BUSY, draft_beside, lock_file, refuse_addresses, remove_leftovers, uninterrupted, written
+from spectral_irt.files import (
+    BUSY,
+    draft_beside,
+    lock_file,
+    refuse_addresses,
+    remove_leftovers,
+    without_interruption,
+    written,
+)
 from spectral_irt.tables import plain
 from spectral_irt.text import listed
 
@@ -370,7 +378,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     made_folders = [path for path in (target, *target.parents) if not path.exists()]
     try:
         target.mkdir(parents=True, exist_ok=True)
-        with locked(target, tell=tell), uninterrupted():
+        with locked(target, tell=tell), without_interruption():
             if is_new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
             record = files.record
@@ -517,7 +525,7 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
     """
     target = Path(folder)
     current = load(target)
-    with locked(target, tell=tell), uninterrupted():
+    with locked(target, tell=tell), without_interruption():
         record, seal = _manifest(target)
         if current.origin is None or current.origin[1] != seal:
             raise StaleBankError(

@@ -94,7 +94,7 @@ def update_with_drift(bank: Bank, responses: Any, *, repeats: str = "error", thr
     extended = _with_items_of(bank, responses)
     aligned = extended._align(responses)
     if threads is not None:
-        aligned = aligned.using(LocalEngine(threads))
+        aligned = aligned.with_engine(LocalEngine(threads))
     job = _Update(extended, aligned)
     with one_blas_thread(with_scipy=extended.calibration.layout.n_entries > LARGE):
         comparison = drift(extended, aligned, screen=True)

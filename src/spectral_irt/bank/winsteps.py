@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spectral_irt.errors import ReadError
-from spectral_irt.tables import unguarded
+from spectral_irt.tables import cell_text
 from spectral_irt.text import short
 
 CONTROL = re.compile(r"\s*(&INST|&END|IAFILE\s*=)", re.IGNORECASE)
@@ -117,7 +117,7 @@ def rows_of_ifile(path: Path, lines: Sequence[str], heads: int) -> list[AnchorRo
 
 def _separated(heads: str, line: str, separator: str) -> dict[str, str]:
     names, cells = csv.reader([heads.lstrip("; "), line], delimiter=separator, skipinitialspace=True)
-    return dict(zip((name.upper() for name in names), (unguarded(cell.strip()) for cell in cells), strict=False))
+    return dict(zip((name.upper() for name in names), (cell_text(cell.strip()) for cell in cells), strict=False))
 
 
 def _in_columns(heads: str, line: str) -> dict[str, str]:

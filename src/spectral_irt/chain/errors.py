@@ -42,7 +42,7 @@ class Balance:
     in_information: bool = False
 
     @cached_property
-    def even(self) -> Mask:
+    def is_mean_of_flows(self) -> Mask:
         """Items between which J is the mean of the two that outflow and inflow give."""
         return self.in_information & (self.meat > 0)
 
@@ -50,10 +50,10 @@ class Balance:
     def through(self) -> Floats:
         """What flows through each item; under ability weights, the information that its answers carry."""
         outflow = self.pi * self.chain.rates
-        if not self.even.any():
+        if not self.is_mean_of_flows.any():
             return outflow
         inflow = self.chain.inflow(self.pi)
-        return np.where(self.even, (outflow + inflow) / 2, outflow)
+        return np.where(self.is_mean_of_flows, (outflow + inflow) / 2, outflow)
 
     @property
     def diagonal(self) -> Floats:
@@ -65,8 +65,10 @@ class Balance:
         alpha = self.precision
         flows = self.pi[:, None] * self.chain.matrix()
         jacobian = -flows.T
-        if self.even.any():
-            jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
+        if self.is_mean_of_flows.any():
+            jacobian = np.where(
+                np.outer(self.is_mean_of_flows, self.is_mean_of_flows), -(flows + flows.T) / 2, jacobian
+            )
         jacobian[np.diag_indices(len(jacobian))] = self.diagonal
         if alpha.any():
             jacobian -= np.outer(alpha, alpha) / alpha.sum()
@@ -75,7 +77,7 @@ class Balance:
     def prior_meat(self, omega: Floats) -> Floats:
         """What is added to the diagonal `omega` of Omega under a prior: its own part; and where an item's people all
         answered alike, far too regular to judge by, as much as makes Omega as large as J, its expectation."""
-        return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
+        return self.meat + np.where(self.is_mean_of_flows, np.maximum(self.through - omega, 0), 0.0)
 
 
 def covariance(balance: Balance) -> Floats:
@@ -97,7 +99,7 @@ def one_pass(balance: Balance) -> tuple[Floats, Floats]:
     thresholds = balance.data.thresholds
     diagonal = balance.diagonal
     scale = safe_divide(1.0, diagonal)
-    shift = -scale * thresholds.averaging()
+    shift = -scale * thresholds.mean_weights()
     sums = PersonSums(*balance.data.parts.sum(spread_of_persons, balance.pi, shift, thresholds))
     meat = balance.prior_meat(sums.squares)
     omega = sums.squares + meat

@@ -366,7 +366,7 @@ class Neighbors:
     """
 
     def __init__(self, responses: Responses) -> None:
-        rows = responses.entries.prepare(_answered, responses.thresholds)
+        rows = responses.entries.prepare(_answered_items, responses.thresholds)
         m = responses.n_items
         self.n_items = m
         n_answered = rows.sum(_times_answered)
@@ -421,7 +421,7 @@ class PersonRows:
     inverse_sum: Floats
 
 
-def _answered(block: Block, thresholds: Thresholds) -> sparse.csr_array:
+def _answered_items(block: Block, thresholds: Thresholds) -> sparse.csr_array:
     rows = rows_of(block, thresholds)
     several = rows.counts > 1
     if not several.all():

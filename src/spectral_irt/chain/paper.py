@@ -35,7 +35,7 @@ from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.labels import Labels
 from spectral_irt.data.unlinked import describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, ConvergenceWarning, DesignError, OptionError, check_option
-from spectral_irt.text import stopped
+from spectral_irt.text import stopped_early
 
 __all__ = [
     "PaperFit",
@@ -297,7 +297,8 @@ def _power(y: Any, d: Floats, beta_range: float | None, tol: float, max_iter: in
             break
     else:
         warnings.warn(
-            stopped("the power iteration", max_iter, "steps", "residual", residual, tol) + " The estimate may be off.",
+            stopped_early("the power iteration", max_iter, "steps", "residual", residual, tol)
+            + " The estimate may be off.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -321,13 +322,13 @@ def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool |
     """
     weighting_named(weighting, COUNTED)
     _refuse_too_many(responses, pairs_that_differ(responses))
-    return _added(responses, _differed, dense, weighting)
+    return _sum_of_pairs(responses, _pairs_that_differ, dense, weighting)
 
 
 def seen_together(responses: Responses, *, dense: bool | None = None) -> Pairs:
     """B: for every pair of items, how many people answered both; 0 on the diagonal."""
     _refuse_too_many(responses, float((responses.counts.astype(float) ** 2).sum()))
-    return _added(responses, _together, dense)
+    return _sum_of_pairs(responses, _together, dense)
 
 
 def pairs_that_differ(responses: Responses) -> float:
@@ -399,7 +400,7 @@ class PairChain:
         return _dense(self.y)
 
 
-def _differed(block: Block, n_items: int, weighting: str) -> sparse.csr_array:
+def _pairs_that_differ(block: Block, n_items: int, weighting: str) -> sparse.csr_array:
     right, wrong = block.halves(n_items)
     weights = sparse.diags_array(count_weights(block, weighting))
     return sparse.csr_array(right.T @ (weights @ wrong))
@@ -414,7 +415,7 @@ def _together(block: Block, n_items: int) -> sparse.csr_array:
     return both
 
 
-def _added(responses: Responses, kernel: Any, dense: bool | None, *args: Any) -> Pairs:
+def _sum_of_pairs(responses: Responses, kernel: Any, dense: bool | None, *args: Any) -> Pairs:
     m = responses.n_items
     if dense is None:
         dense = m <= DENSE_ITEMS

@@ -5,9 +5,9 @@ An item is like the other items that its own people met, up to a deviation: (W b
 moves L beta, so such a prior leaves it to the data, where one around a single mean would flatten a vertical scale.
 
 d = D^-1 L beta with D = diag(1 - W_ii) is how far an item lies from the *other* items that its people met, and the
-prior is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The
-penalty's matrix is P = alpha L D^-1 S D^-1 L; its pull has the covariance alpha L D^-1 S^2 D^-1 L where deviations are
-drawn from the prior.
+prior is d ~ N(0, 1 / alpha). It fades where the answers know better (`share_of_prior`): item i counts s_i, from 1 to
+0. The penalty's matrix is P = alpha L D^-1 S D^-1 L; its pull has the covariance alpha L D^-1 S^2 D^-1 L where
+deviations are drawn from the prior.
 
 Thresholds are beta_ik = delta_i + t_ik, a location, with the prior above, and offsets that add to zero. Offsets differ
 from the mean offsets of the items with as many categories, and of one more with equal thresholds, by a normal deviation
@@ -40,7 +40,7 @@ from spectral_irt.text import count, one_or_many, share
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
 ENOUGH_INFORMATION = 25.0
-AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `fading`
+AMPLE_INFORMATION = 2 * ENOUGH_INFORMATION  # from here on the prior never counts; see `share_of_prior`
 LITTLE_INFORMATION = 3.0  # up to here it counts in full, where the data are not thin as a whole
 
 FEW_ANSWERS = "{}s with few answers"  # why there is a prior
@@ -279,7 +279,7 @@ def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: floa
     return precision_step(np.sum(fade * (1 - alpha * beyond)), np.sum(fade * d**2), least)
 
 
-def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
+def share_of_prior(information: Floats, tied: Mask, alpha: float) -> Floats:
     """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
 
     The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties. Where
@@ -401,8 +401,8 @@ def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Fl
     location_precision = precision_of(layout.mean(beta), item_information)
     prior_on_offsets = Prior(layout, location=None, alpha=1.0, fade=np.ones(layout.n_entries), estimated=True)
     offset_precision = precision_of(prior_on_offsets.deviation(beta), information)
-    locations = fading(item_information, item_tied, location_precision)
-    return locations, fading(information, tied, offset_precision)
+    locations = share_of_prior(item_information, item_tied, location_precision)
+    return locations, share_of_prior(information, tied, offset_precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +519,7 @@ class Prior:
             pull = pull + self.average.T @ self.location.draw(noise, columns)
         return pull
 
-    def renewed(self, beta: Floats, item_blocks: Floats, share: Floats) -> Prior:
+    def with_new_precision(self, beta: Floats, item_blocks: Floats, share: Floats) -> Prior:
         """With the precisions that the deviations at these thresholds speak for (one step of empirical Bayes).
 
         `item_blocks` are the items' blocks of the information, `share` is the share of people who pass each threshold.

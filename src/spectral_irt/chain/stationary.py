@@ -24,7 +24,7 @@ from spectral_irt.data.design import Mask
 from spectral_irt.data.unlinked import across
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.numerics import Anderson, inner
-from spectral_irt.text import listed, stopped
+from spectral_irt.text import listed, stopped_early
 
 if TYPE_CHECKING:
     from spectral_irt.chain.errors import Balance
@@ -84,7 +84,7 @@ def stationary(
         solution = _arnoldi(chain, solution, tol, max_passes)
     if solution.residual > tol:
         warnings.warn(
-            stopped("the chain", solution.passes, "passes", "residual", solution.residual, tol)
+            stopped_early("the chain", solution.passes, "passes", "residual", solution.residual, tol)
             + " Difficulties across weak links may be off.",
             ConvergenceWarning,
             stacklevel=2,

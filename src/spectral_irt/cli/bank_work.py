@@ -30,7 +30,7 @@ from spectral_irt.cli.options import Call, Reading, mean_and_sd, shareable
 from spectral_irt.cli.options import changed as changed_options
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
-from spectral_irt.files import all_or_nothing, naming, refuse_inputs
+from spectral_irt.files import all_or_nothing, errors_with_target, refuse_inputs
 from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
 from spectral_irt.tables import write_json
 from spectral_irt.terminal import console, person_table, plain_table, say, show_findings, show_lines, show_source
@@ -127,7 +127,7 @@ def score_people(
             return whole_record(about, scores.findings)
 
         for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 if target.suffix.lower() == ".json":
                     write_json(draft, record())
                 elif is_persons_file(target):
@@ -411,7 +411,7 @@ def link_banks(
 
     with all_or_nothing(files, inputs=[a, b], folders=folders, last=save) as drafts:
         for draft, path, (name, columns) in zip(drafts, files, tables, strict=True):
-            with naming(path):
+            with errors_with_target(path):
                 write_table(draft, path, name, columns)
     outputs = [*folders, *files]
 

@@ -16,7 +16,7 @@ from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs, log_files
-from spectral_irt.files import all_or_nothing, local_path, naming
+from spectral_irt.files import all_or_nothing, local_path, errors_with_target
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.judges import JudgedLeaderboard
 from spectral_irt.leaderboard.race import Race
@@ -288,7 +288,7 @@ def choose_prompts(files: Sequence[str], logs: Logs, mode: Mode, *, size: int, o
             source = read_source(files, wanted=wanted, progress=progress.reading, **logs.how())
             short_list = ShortList.choose(source, size, by=logs.subject, seed=seed, progress=progress.say)
         for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
+            with errors_with_target(target):
                 if target.suffix == ".csv":
                     write_csv(draft, short_list.columns())
                 else:
@@ -326,7 +326,7 @@ def score_models(
                 answers = reading.read(fetched, progress, call, known=True, ordered=False)
         columns = listed.score_columns(answers)
         for draft in drafts:
-            with naming(draft):
+            with errors_with_target(draft):
                 write_csv(draft, columns)
 
     def show() -> None:

@@ -60,7 +60,7 @@ def look_at(job: FitJob, mode: Mode) -> None:
         responses, test = job.look(progress), None
         method, threads = job.method, job.call.threads
         if threads is not None:
-            responses = responses.using(LocalEngine(threads))
+            responses = responses.with_engine(LocalEngine(threads))
         of = {} if responses.people is None else job.groups(responses.people, responses)
         if responses.facets is not None:  # an item by one rater is no item by itself: what a fit finds is what there is
             about_the_data = job.findings_of_ratings(responses, progress)

@@ -10,7 +10,7 @@ from spectral_irt.cli.options import Call, Files, Reading, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, errors_with_target
 from spectral_irt.text import number, printable
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def compare(
             raise DesignError(f"no estimator has a result. {rows[0].method}: {rows[0].problem}")
         records = [{**row.to_dict(), "problem": for_shell(row.problem)} for row in rows]
         for draft in drafts:
-            with naming(draft):
+            with errors_with_target(draft):
                 columns = {name: pl.Series([record[name] for record in records]).to_numpy() for name in records[0]}
                 write_table(draft, output or draft, "estimators", columns)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_irt.cli.options import Answers, Call, Files, changed, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, errors_with_target
 from spectral_irt.text import printable, size_text
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def pack(
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
     with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
         responses = reading.read(files, progress, call, people=group, **reading.categories())
-        with naming(output):
+        with errors_with_target(output):
             write_packed(responses, draft, progress.reading)
 
     def show() -> None:

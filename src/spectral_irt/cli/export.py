@@ -9,7 +9,7 @@ from spectral_irt.cli.help import argument
 from spectral_irt.cli.options import output_at, own
 from spectral_irt.cli.terminal import Mode, say_written
 from spectral_irt.errors import OptionError
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, errors_with_target
 
 
 def export(
@@ -70,7 +70,7 @@ def export(
         columns = ifile(calibration, fit, scale=calibration.scale) if people is None else people
         text = winsteps_text(columns, style, title=f"spectral-irt, {source}" if style == "fixed" else "")
     read = [path for path in source.iterdir() if path.is_file()]  # exports may well stand in folders below
-    with all_or_nothing([output], inputs=read) as (draft,), naming(output):
+    with all_or_nothing([output], inputs=read) as (draft,), errors_with_target(output):
         draft.write_text(text, encoding="utf-8", newline="")
     mode.end(lambda: say_written([output]), lambda: {"format": to, "outputs": [str(output)]})
 
@@ -87,6 +87,6 @@ def _export_tables(mode: Mode, source: Path, output: Path) -> None:
     read = [path for path in source.iterdir() if path.is_file()]
     with all_or_nothing(list(places), inputs=read) as drafts:
         for draft, (place, columns) in zip(drafts, places.items(), strict=True):
-            with naming(place):
+            with errors_with_target(place):
                 write_csv(draft, columns)
     mode.end(lambda: say_written(list(places)), lambda: {"format": "fda", "outputs": list(map(str, places))})

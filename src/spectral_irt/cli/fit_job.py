@@ -38,7 +38,7 @@ from spectral_irt.cli.terminal import Progress
 from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
 from spectral_irt.estimators.by_name import make_estimator
-from spectral_irt.files import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, errors_with_target
 from spectral_irt.persons_file import is_persons_file
 from spectral_irt.reading.side_tables import read_people
 from spectral_irt.reading.waves import WAVE, by_waves
@@ -577,7 +577,7 @@ class FitJob:
         return wanted
 
     def _write(self, draft: Path, target: Path) -> None:
-        with naming(target):
+        with errors_with_target(target):
             if target == self.results.report:
                 draft.write_bytes(self.page)
             elif target == self.results.pupil_pages:

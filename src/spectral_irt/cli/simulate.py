@@ -15,7 +15,7 @@ from spectral_irt.cli.fit_options import Method, Results
 from spectral_irt.cli.options import Answers, Call, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.errors import OptionError
-from spectral_irt.files import all_or_nothing, naming, write_each
+from spectral_irt.files import all_or_nothing, errors_with_target, write_each
 from spectral_irt.text import printable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def simulate(
         data = models[model](persons, items, design=design, seed=seed, **parameters)
         for draft, target, write in zip(drafts, targets, (write_answers, write_truth), strict=False):
             progress.say(f"writing {target.name}")
-            with naming(target):
+            with errors_with_target(target):
                 write(data, draft, target.suffix.lower())
     responses = data.responses
     counts = f"{responses.n_persons:,} people, {responses.n_items:,} items, {responses.n_responses:,} responses"

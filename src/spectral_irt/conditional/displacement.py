@@ -116,7 +116,7 @@ def displaced_as_a_whole(optimum: PenalizedPoint, matrices: Matrices | None, fix
     """All thresholds of a fixed item moved alike, by the equation of the item alone. With matrices, the free items
     follow as at the anchor; without them they are held."""
     layout = optimum.point.layout
-    answers = optimum.point.scored.prepare(answers_given_score, optimum.point.tables)
+    answers = optimum.point.rows_with_scores.prepare(answers_given_score, optimum.point.tables)
     delta = np.zeros(layout.n_items)
     at_anchor = ItemEquations(*answers.sum(item_equations, delta))
     there = at_anchor

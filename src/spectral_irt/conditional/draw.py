@@ -83,11 +83,11 @@ def draws_given_score(responses: Responses, thresholds: Floats, *, draws: range,
         raise OptionError("an item with responses has no thresholds; responses to it cannot be drawn. Leave it out.")
     cumulated = responses.thresholds.cumulated(np.nan_to_num(thresholds))
     for block in _pattern_blocks(responses):
-        passed = _passed(block, cumulated[block.items])
+        passed = _chances_of_passing(block, cumulated[block.items])
         size = max(1, DRAWN_CELLS // (len(draws) * len(block.items)))
         for start in range(0, len(block.persons), size):
             some = block.take(slice(start, start + size))
-            yield DrawnBlock(some.persons, some.items, _drawn(some, passed, responses, draws, seed))
+            yield DrawnBlock(some.persons, some.items, _draw_categories(some, passed, responses, draws, seed))
 
 
 def _pattern_blocks(responses: Responses) -> Iterator[PatternBlock]:
@@ -129,7 +129,7 @@ def _block_size(rows: Rows, order: Ints, set_of_items: NDArray[np.uint64], layou
     return max(1, int(np.searchsorted(cells, TABLE_CELLS, side="right")))
 
 
-def _passed(block: PatternBlock, cumulated: Floats) -> Floats:
+def _chances_of_passing(block: PatternBlock, cumulated: Floats) -> Floats:
     """P(x_k >= c | r points left for the items up to k): items x categories above 0 x scores x patterns."""
     n, categories = cumulated.shape
     columns = np.where(block.answered, cumulated.T[1:, :, None], np.inf)
@@ -151,7 +151,9 @@ def _passed(block: PatternBlock, cumulated: Floats) -> Floats:
     return passed
 
 
-def _drawn(block: PatternBlock, passed: Floats, responses: Responses, draws: range, seed: int) -> NDArray[np.uint8]:
+def _draw_categories(
+    block: PatternBlock, passed: Floats, responses: Responses, draws: range, seed: int
+) -> NDArray[np.uint8]:
     n_patterns = len(block.scores)
     categories = np.zeros((len(draws), len(block.persons), len(block.items)), dtype=np.uint8)
     start_score = block.scores[block.pattern]
@@ -177,12 +179,12 @@ def _drawn(block: PatternBlock, passed: Floats, responses: Responses, draws: ran
 
 def uniforms(seed: int, cell: NDArray[np.uint64]) -> Floats:
     """A uniform number in [0, 1) for each cell: the output of SplitMix64 at this place of the stream of the seed."""
-    start = _mixed(np.array([seed + 1], dtype=np.uint64) * GOLDEN)
-    bits = _mixed(start + (cell + np.uint64(1)) * GOLDEN) >> np.uint64(11)
+    start = _hash(np.array([seed + 1], dtype=np.uint64) * GOLDEN)
+    bits = _hash(start + (cell + np.uint64(1)) * GOLDEN) >> np.uint64(11)
     return bits * np.float64(2.0**-53)
 
 
-def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hash(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
     state ^= state >> np.uint64(30)
     state *= FIRST_FACTOR
     state ^= state >> np.uint64(27)

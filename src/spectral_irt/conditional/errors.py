@@ -123,7 +123,7 @@ def free_inverse(optimum: PenalizedPoint, bread: Floats) -> Floats:
     return inverse
 
 
-def steadied(information: Floats, squares: Floats, people: Floats, group: Ints) -> Floats:
+def score_factors(information: Floats, squares: Floats, people: Floats, group: Ints) -> Floats:
     """By what to multiply each parameter's scores, where few people show how they spread. M / H is known to about
     sqrt(2 / people), too badly for a rater who met a dozen: so these ratios are drawn towards their mean over a group,
     the more the less they differ beyond chance."""
@@ -246,7 +246,7 @@ def roots_of(blocks: Floats) -> Floats:
     return np.einsum("iku,iu,ilu->ikl", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
 
 
-def centered(
+def center_parts(
     layout: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints | None = None
 ) -> tuple[Floats, Floats | None]:
     """Thresholds whose items have the mean location zero, within each part if there are any, and their covariance."""
@@ -310,13 +310,13 @@ def standard_errors(optimum: PenalizedPoint, method: str, contraction: float = 1
     location = blocks.sum(axis=(1, 2)) / layout.max_score**2
     location = location + layout.mean(moves) * (2 * layout.mean(cross) + common)
     if method == "multiplier":
-        exact, rough = _probed(optimum, missing, rough_inverse, contraction, seed)
-        variance = _corrected(variance, exact, rough)
-        location = _corrected(location, _column_means(layout, exact), _column_means(layout, rough))
+        exact, rough = _probe(optimum, missing, rough_inverse, contraction, seed)
+        variance = _variance_by_probes(variance, exact, rough)
+        location = _variance_by_probes(location, _column_means(layout, exact), _column_means(layout, rough))
     return StandardErrors(np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0)))
 
 
-def _corrected(variance: Floats, exact: Floats, rough: Floats) -> Floats:
+def _variance_by_probes(variance: Floats, exact: Floats, rough: Floats) -> Floats:
     """Variances by the rough inverse, and by how much solutions of random columns differ from what it makes of them."""
     return np.maximum(variance + np.mean(exact**2 - rough**2, axis=1), LEAST_VARIANCE * variance)
 
@@ -340,7 +340,7 @@ class RoughInverse(NamedTuple):
         inverse = optimum.inverse
         free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
         if optimum.fixed is None:
-            return cls(-by_blocks(layout, inverse, layout.averaging()), free)
+            return cls(-by_blocks(layout, inverse, layout.mean_weights()), free)
         pull = optimum @ free  # what ties each free one to the fixed ones, or to the prior
         total = pull.sum()
         if total <= 0:
@@ -359,7 +359,7 @@ class Probes(NamedTuple):
     rough: Floats
 
 
-def _probed(
+def _probe(
     optimum: PenalizedPoint, missing: Floats | None, rough_inverse: RoughInverse, contraction: float, seed: int
 ) -> Probes:
     """Random right-hand sides, solved both ways."""
@@ -376,7 +376,7 @@ def _probed(
     rough = rough_inverse(optimum, b)
     exact = optimum.solve(b, tol=PROBE_TOLERANCE)
     if optimum.fixed is None and not layout.binary:
-        exact -= layout.averaging() @ exact
+        exact -= layout.mean_weights() @ exact
     return Probes(exact, rough)
 
 

@@ -421,7 +421,7 @@ def _part(rows: Rows, which: Ints, people: Ints, layout: Thresholds, *, one_set:
     return PatternPart(which, items, inside, some.counts, some.scores, some.max_scores, weight, one_set)
 
 
-def padded(layout: Thresholds, thresholds: Floats) -> Floats:
+def padded_sums(layout: Thresholds, thresholds: Floats) -> Floats:
     """Cumulated thresholds, with a last row for the padding."""
     return np.vstack([layout.cumulated(thresholds), [0.0] + [np.inf] * layout.widest])
 
@@ -434,7 +434,7 @@ def threshold_codes(layout: Thresholds) -> Ints:
 
 
 def part_given(part: PatternPart, cumulated: Floats) -> Given:
-    """These patterns' answers given the score; `cumulated` is `padded`."""
+    """These patterns' answers given the score; `cumulated` is `padded_sums`."""
     return given_score(cumulated.T[1:, part.items.T], part.scores, part.max_scores, one_set=part.one_set)
 
 

@@ -21,7 +21,7 @@ from spectral_irt.conditional.exact import (
     Precision,
     factor_at,
     n_points,
-    padded,
+    padded_sums,
     part_given,
     pattern_parts,
     threshold_codes,
@@ -174,7 +174,7 @@ class ExactLikelihood(Likelihood):
 
     def information(self, beta: Floats, design: sparse.csr_array | None = None) -> Floats:
         """The information, thresholds x thresholds, from the probabilities of pairs; A'HA with a design."""
-        cumulated = padded(self.layout, beta)
+        cumulated = padded_sums(self.layout, beta)
         codes = threshold_codes(self.layout)
         if design is not None and self.layout.n_entries > DENSE_THRESHOLDS:
             return self.parts.sum(exact_information_of_design, cumulated, codes, design)
@@ -189,7 +189,7 @@ def exact_cells(part: PatternPart, width: int) -> float:
 
 
 def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Contour]]:
-    """Some patterns at a time, with the contour sums that pairs of items need; `cumulated` is `padded`."""
+    """Some patterns at a time, with the contour sums that pairs of items need; `cumulated` is `padded_sums`."""
     width = cumulated.shape[1] - 1
     _, points = n_points(part.max_scores * width / 4.0, width, part.scores, part.max_scores)
     size = max(1, CELLS // (part.items.shape[1] * int(points.max()) * width))
@@ -320,7 +320,7 @@ def _of_each_pattern(factors: NDArray[np.complex128], mean: Floats) -> Floats:
 
 def people_given(block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> PatternRows:
     """The people of a block without extreme scores, at these thresholds."""
-    return PatternRows.of_block(block, weight, layout).evaluated(padded(layout, beta))[0]
+    return PatternRows.of_block(block, weight, layout).evaluate(padded_sums(layout, beta))[0]
 
 
 def residuals(block: Block, layout: Thresholds, beta: Floats) -> sparse.csr_array:
@@ -385,6 +385,6 @@ def _by_patterns(rows: Rows, difficulty: Floats, layout: Thresholds) -> Floats:
     first = patterns.rows.indptr[:-1]
     of_patterns = np.empty(len(patterns.rows.items))
     for part in pattern_parts(patterns.rows, patterns.count, layout):
-        p = part_given(part, padded(layout, difficulty)).p[0].T
+        p = part_given(part, padded_sums(layout, difficulty)).p[0].T
         of_patterns[spans(first[part.which], part.counts)] = p[part.inside]
     return of_patterns[spans(first[patterns.of_person], rows.counts)]

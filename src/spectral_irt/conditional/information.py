@@ -186,7 +186,7 @@ class SharedRows:
     p: tuple[Floats, ...] = ()
     c: tuple[Floats, ...] = ()
 
-    def evaluated(self, beta: Floats) -> tuple[SharedRows, BinarySums]:
+    def evaluate(self, beta: Floats) -> tuple[SharedRows, BinarySums]:
         """The rows at these difficulties, and their sums."""
         p_of_sets = []
         c_of_sets = []
@@ -300,7 +300,7 @@ class PatternRows(PeopleRows):
             weight = weight[who]
         return replace(cls.of(rows.take(who), weight, layout), series_from=series_from)
 
-    def evaluated(self, cumulated: Floats) -> tuple[PatternRows, OrderedSums]:
+    def evaluate(self, cumulated: Floats) -> tuple[PatternRows, OrderedSums]:
         """At other thresholds (`padded`), and their sums."""
         layout = self.layout
         log_gamma = 0.0
@@ -309,7 +309,7 @@ class PatternRows(PeopleRows):
         start = 0
         for part in self.patterns:
             stop = start + int(part.counts.sum())
-            given = _given(part, cumulated, self.series_from)
+            given = _given_score(part, cumulated, self.series_from)
             passed[:, start:stop] = given.passed
             c[:, start:stop] = given.c
             log_gamma += given.log_gamma
@@ -341,7 +341,7 @@ class PatternAnswers(NamedTuple):
     log_gamma: float
 
 
-def _given(part: PatternPart, cumulated: Floats, series_from: float) -> PatternAnswers:
+def _given_score(part: PatternPart, cumulated: Floats, series_from: float) -> PatternAnswers:
     """Exact; or by the series, for people who have few patterns in common and answers that count as so many."""
     passed = None
     log_gamma = np.nan
@@ -388,7 +388,7 @@ def _column_squares(matrix: Matrix) -> Floats:
     return squares
 
 
-def _signed(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
+def _signed_sums(rows: PeopleRows, seed: np.random.SeedSequence, tables: Any, columns: int, design: Any) -> Floats:
     """Columns of sums of people's scores with random signs; A' times them with a design."""
     scores = rows.scores(tables).once()
     signs = np.random.default_rng(seed).integers(0, 2, (scores.shape[0], columns)) * 2.0 - 1
@@ -469,26 +469,26 @@ class Point:
         return within - square, within - grouped, sparse.csr_array(inner @ design - cross)
 
     @cached_property
-    def scored(self) -> Prepared:
+    def rows_with_scores(self) -> Prepared:
         return self.people() if self.people else self.rows
 
     def score_gram(self, *, single: bool = False, design: Matrix | None = None) -> Floats:
         """The sum over people of their scores' squares g g', thresholds x thresholds; or with a design A' g g' A."""
-        gram = self.scored.sum(methodcaller("score_gram", self.tables, single, design))
+        gram = self.rows_with_scores.sum(methodcaller("score_gram", self.tables, single, design))
         return gram.toarray() if sparse.issparse(gram) else gram
 
     def score_squares(self, design: Matrix) -> Floats:
         """The diagonal of that."""
-        return self.scored.sum(_squares, self.tables, design)
+        return self.rows_with_scores.sum(_squares, self.tables, design)
 
     def score_sums(self, v: Floats) -> tuple[Floats, Floats]:
         """Of that, the part of each item, levels x levels; and all of it times v."""
-        return self.scored.sum(methodcaller("score_sums", self.tables, v))
+        return self.rows_with_scores.sum(methodcaller("score_sums", self.tables, v))
 
     def signed_scores(self, seed: int, columns: int, design: Matrix | None = None) -> Floats:
         """Columns of sums of people's scores with random signs: their covariance is that matrix; A' times them."""
-        seeds = np.random.SeedSequence(seed).spawn(len(self.scored.parts))
-        return self.scored.sum(_signed, self.tables, columns, design, each=[seeds])
+        seeds = np.random.SeedSequence(seed).spawn(len(self.rows_with_scores.parts))
+        return self.rows_with_scores.sum(_signed_sums, self.tables, columns, design, each=[seeds])
 
 
 def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
@@ -499,7 +499,7 @@ def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
     return from_levels(layout, blocks @ to_levels(layout, columns).swapaxes(0, 1)).reshape(v.shape)
 
 
-def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> tuple[Floats, Floats]:
+def balance_rows(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> tuple[Floats, Floats]:
     """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1. Rows of the whole must
     add to zero: what a series or a few rounds have left is spread over the thresholds of an item such that their
     contrasts, of which the answers may tell little, stay as they are."""

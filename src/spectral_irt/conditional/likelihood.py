@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.conditional.exact import padded
-from spectral_irt.conditional.information import BinarySums, OrderedSums, PatternRows, Point, SharedRows, balanced
+from spectral_irt.conditional.exact import padded_sums
+from spectral_irt.conditional.information import BinarySums, OrderedSums, PatternRows, Point, SharedRows, balance_rows
 from spectral_irt.data.block import Block, Floats, Thresholds, rows_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.shared_sets import SharedSets
@@ -94,14 +94,14 @@ class Likelihood:
         self.point = None  # its memory is free before the next is made
         layout = self.layout
         if layout.binary and not self.people:
-            rows, totals = self.rows.map_and_sum(methodcaller("evaluated", beta))
+            rows, totals = self.rows.map_and_sum(methodcaller("evaluate", beta))
             binary = BinarySums(*totals)
             variance = (binary.degree - binary.square)[:, None, None]
             point = Point(beta, layout, rows, binary.score, variance, binary.degree[:, None, None])
         elif self.tables is None:
-            rows, totals = self.rows.map_and_sum(PatternRows.evaluated, padded(layout, beta))
+            rows, totals = self.rows.map_and_sum(PatternRows.evaluate, padded_sums(layout, beta))
             sums = OrderedSums(*totals)
-            own, inner = balanced(layout, sums.covariance, sums.outer, sums.around)
+            own, inner = balance_rows(layout, sums.covariance, sums.outer, sums.around)
             point = Point(beta, layout, rows, sums.expected - self.passed, own, inner)
             if self.people:
                 loglik = -float(self.passed @ beta) - sums.log_gamma

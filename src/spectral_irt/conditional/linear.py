@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.prior import IMAGINARY_ITEMS, fading, prior_precision
+from spectral_irt.chain.prior import IMAGINARY_ITEMS, share_of_prior, prior_precision
 from spectral_irt.chain.stationary import by_size
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
@@ -24,7 +24,9 @@ ROWS_AT_A_TIME = 20_000  # of the design, dense
 ZERO_EIGENVALUE = 1e-9  # where columns have the length one
 
 
-def unidentified(design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None) -> Floats:
+def unidentified_directions(
+    design: sparse.csr_array, parts: Ints, fixed: Mask | None = None, term: slice | None = None
+) -> Floats:
     """Orthonormal directions of the free parameters along which all thresholds of a part move alike, as columns.
 
     `term` are columns of which every row has a single one, its value 1: the largest facet, beside which all others are
@@ -108,7 +110,7 @@ def _open_among_others(a: sparse.csr_array, b: sparse.csr_array, y: Floats) -> F
 
 def subsets(directions: Floats) -> Ints:
     """Which of these parameters can be compared: the same number for those that no direction moves apart. Numbered from
-    0 by falling size. `directions` are the rows of `unidentified` for the levels of one facet."""
+    0 by falling size. `directions` are the rows of `unidentified_directions` for the levels of one facet."""
     return by_size(np.unique(np.round(directions, 8) + 0.0, axis=0, return_inverse=True)[1].ravel())
 
 
@@ -167,7 +169,7 @@ class Ridge:
 
     def pulls_unsure(self, eta: Floats, unknown: Floats) -> Floats:
         """By how much the pull at these parameters may be off because precisions were learned: parameters x groups, a
-        standard deviation each. `unknown` is as for `renewed`.
+        standard deviation each. `unknown` is as for `with_new_precision`.
 
         Of the logarithm of alpha the variance is 2 / (sum_i s_i gamma_i^2 + 2 alpha), from the curvature of what
         `prior_precision` maximizes: little is known where a prior acts on a single rater, and one far out is drawn in
@@ -184,7 +186,7 @@ class Ridge:
             columns[members, g] = np.sqrt(2 / known) * pull[members]
         return columns
 
-    def renewed(self, eta: Floats, information: Floats, unknown: Floats) -> Ridge:
+    def with_new_precision(self, eta: Floats, information: Floats, unknown: Floats) -> Ridge:
         """With the precisions that these parameters speak for, and as much of the prior as they need.
 
         `information` is that on each parameter given the others, by which the prior fades; `unknown` that where the
@@ -209,7 +211,7 @@ class Ridge:
             # Of values under as much of a prior as they have, those under all of it.
             pulled = deviation * (others_unknown + self.precision[members])
             of_all[g] = prior_precision(pulled / (others_unknown + of_all[g]), others_unknown, of_all[g])
-            fade[members] = fading(given_others, self.tied[members], of_all[g])
+            fade[members] = share_of_prior(given_others, self.tied[members], of_all[g])
             values = pulled / (others_unknown + alpha[g])
             alpha[g] = prior_precision(values, others_unknown, alpha[g], fade[members])
         return replace(self, alpha=alpha, of_all=of_all, fade=fade, weight=weight)

@@ -53,8 +53,8 @@ class Newton:
 
     `design` is A, thresholds x parameters (default: the identity), `prior` one on the thresholds and `ridge` one on the
     parameters of a design, `fixed` are parameters that keep their value and give the scale, `parts` says which
-    thresholds are linked (default: all), and `open_directions` are the design's `unidentified` ones, where they are
-    known."""
+    thresholds are linked (default: all), and `open_directions` are the `unidentified_directions` of the design,
+    where they are known."""
 
     likelihood: Likelihood
     _: KW_ONLY
@@ -113,9 +113,9 @@ class Newton:
         """The open directions of the design, found where they were not given."""
         if self.matrix_of_design is None or self.open_directions is not None:
             return self.open_directions
-        from spectral_irt.conditional.linear import unidentified
+        from spectral_irt.conditional.linear import unidentified_directions
 
-        return unidentified(self.matrix_of_design, self.floating, self.fixed)
+        return unidentified_directions(self.matrix_of_design, self.floating, self.fixed)
 
     @property
     def renews_prior(self) -> bool:
@@ -193,7 +193,7 @@ class _Steps:
         aim = _aim(current, self.likelihood)
         if self.went_too_far(aim):
             self.turn_back()
-            return current.moved(self.step) >= SHORTEST_STEP
+            return current.largest_move(self.step) >= SHORTEST_STEP
         self.take(aim)
         tell(f"conditional likelihood: Newton step {self.evaluations}, {self.move:.2f} SE at most")
         return True
@@ -209,7 +209,7 @@ class _Steps:
         loglik_before = self.accepted.start.point.loglik
         if np.isfinite(loglik) and not (self.prior or self.ridge):
             return loglik < loglik_before - ROUNDING * abs(loglik_before)
-        return aim.gain > GROWN_GAIN * self.accepted.gain and aim.start.moved(self.step) > 1e-3
+        return aim.gain > GROWN_GAIN * self.accepted.gain and aim.start.largest_move(self.step) > 1e-3
 
     def turn_back(self) -> None:
         """Half of the last step back."""
@@ -221,7 +221,7 @@ class _Steps:
         """Go there, not too far at once; or, where steps have been many, to where they seem to lead."""
         current = aim.start
         self.accepted = aim
-        self.step = current.limited(aim.step)
+        self.step = current.limit_step(aim.step)
         last_move = self.move
         self.move = float(np.max(np.abs(self.step) * np.sqrt(current.diagonal), initial=0.0))
         share = USUAL_SHARE
@@ -230,7 +230,7 @@ class _Steps:
         self.next_move = self.move * share
         if self.evaluations >= self.accelerated_from:
             proposal = self.accelerate.next(self.eta, self.eta + aim.step)
-            self.step = current.limited(proposal - self.eta)
+            self.step = current.limit_step(proposal - self.eta)
         self.eta = self.eta + self.step
         first_of_many = self.evaluations == 1 and not self.likelihood.fine and current.point.tables is not None
         if first_of_many and self.problem.fixed is None and self.problem.design is None:
@@ -266,7 +266,7 @@ def _aim(current: PenalizedPoint, likelihood: Likelihood) -> Aim:
     if current.evaluations >= RENEWING_EVALUATIONS or not current.renews_prior:
         return Aim(current, step, float(pull @ step))
     for _ in range(RENEWALS - 1):
-        renewal = _renewed_prior(current, current.eta + current.limited(step), likelihood)
+        renewal = _renewed_prior(current, current.eta + current.limit_step(step), likelihood)
         if renewal is None or renewal.change < STEADY_PRIOR:
             break
         current = renewal.current
@@ -285,7 +285,7 @@ class Renewal(NamedTuple):
 def _renewed_prior(current: PenalizedPoint, eta: Floats, likelihood: Likelihood) -> Renewal | None:
     """The prior with the precisions that these parameters speak for; None where there is none, or it is given."""
     if current.ridge:
-        ridge = current.ridge.renewed(eta, current.matrix.diagonal(), current.information)
+        ridge = current.ridge.with_new_precision(eta, current.matrix.diagonal(), current.information)
         return Renewal(replace(current, ridge=ridge), current.ridge.distance(ridge))
     if current.prior is None or not current.prior.estimated:
         return None
@@ -296,6 +296,6 @@ def _renewed_prior(current: PenalizedPoint, eta: Floats, likelihood: Likelihood)
         place = layout.level[current.fixed] - 1
         item_blocks = item_blocks.copy()
         item_blocks[item, place, place] = CERTAIN
-    prior = current.prior.renewed(eta, item_blocks, likelihood.share(current.point))
+    prior = current.prior.with_new_precision(eta, item_blocks, likelihood.share(current.point))
     change = float(np.abs(np.log(prior.precisions / current.prior.precisions)).max())
     return Renewal(replace(current, prior=prior), change)

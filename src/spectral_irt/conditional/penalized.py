@@ -195,15 +195,15 @@ class PenalizedPoint:
         )
         return self.within_parts(step)
 
-    def moved(self, step: Floats) -> float:
+    def largest_move(self, step: Floats) -> float:
         """By how many logits a step moves the threshold that moves most."""
         thresholds = step if self.design is None else self.design @ step
         return float(np.abs(thresholds).max(initial=0.0))
 
-    def limited(self, step: Floats) -> Floats:
+    def limit_step(self, step: Floats) -> Floats:
         """A step of which no parameter moves a threshold by more than `LONGEST_STEP`, and that moves no part as a
         whole. A step that moves no threshold so far stays as it is, whatever the unit of a parameter."""
-        if self.moved(step) <= LONGEST_STEP:
+        if self.largest_move(step) <= LONGEST_STEP:
             return step
         if self.design is None:
             return self.within_parts(np.clip(step, -LONGEST_STEP, LONGEST_STEP))

@@ -259,7 +259,7 @@ class SeriesRows(PeopleRows):
             doubles = (value[low:high].astype(np.float64, copy=False) for value in values)
             yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
 
-    def evaluated(self, beta: Floats) -> tuple[SeriesRows, BinarySums]:
+    def evaluate(self, beta: Floats) -> tuple[SeriesRows, BinarySums]:
         """The rows at other difficulties (their memory is used again), and their sums."""
         block = self.block
         x = self.score

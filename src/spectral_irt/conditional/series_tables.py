@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import prox_ability
-from spectral_irt.conditional.exact import answers_above, dtype_for, padded, series_limit
+from spectral_irt.conditional.exact import answers_above, dtype_for, padded_sums, series_limit
 from spectral_irt.conditional.information import (
     PatternRows,
     PeopleRows,
     Point,
     ThresholdRows,
-    balanced,
+    balance_rows,
     by_blocks,
     to_levels,
 )
@@ -106,7 +106,7 @@ class Tables:
         return cls(layout, grid, order, tails, moments, tails[min(1, order)])
 
     @property
-    def apart(self) -> float:
+    def spacing(self) -> float:
         """Logits between the abilities of the grid."""
         return float(self.grid[1] - self.grid[0])
 
@@ -146,7 +146,7 @@ class Tables:
         return sums.reshape(*v.shape[1:], -1).astype(self.moments.dtype, copy=False)
 
     def nearest(self, theta: Floats) -> Places:
-        return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
+        return np.clip(np.rint((theta - self.grid[0]) / self.spacing), 0, len(self.grid) - 1).astype(np.int32)
 
     def cells(self, rows: Rows, at: Places) -> Places:
         """The cell of every answer."""
@@ -299,7 +299,7 @@ def settle(rows: Rows, at: Places, cells: Places, tables: Tables, tries: int) ->
         mean, variance = moments[:, who]
         move = (rows.scores[who] - mean) / np.maximum(variance, 1e-12)
         nearest = tables.nearest(tables.grid[at[who]] + np.clip(move, -1, 1))
-        far = (np.abs(move) > NEAR * tables.apart) & (nearest != at[who])
+        far = (np.abs(move) > NEAR * tables.spacing) & (nearest != at[who])
         who = who[far]
         if not len(who):
             break
@@ -367,19 +367,19 @@ class TableRows(PeopleRows):
                 sums[where] += table[level].take(cells) * coefficient[where]
         return ThresholdRows(self.rows.indptr.astype(np.int32), self.rows.items, total, self.layout)
 
-    def evaluated(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, TableSums]:
+    def evaluate(self, tables: Tables, cumulated: Floats) -> tuple[TableRows, TableSums]:
         """At other thresholds, and their sums."""
         exact = None
         sums: Any = (0.0, 0.0, 0.0, 0.0)
         if self.exact:
-            exact, (_, *sums) = self.exact.evaluated(cumulated)
+            exact, (_, *sums) = self.exact.evaluate(cumulated)
         rows = self.rows
         precision = tables.moments.dtype
         on_grid = settle(rows, self.at, self.cells, tables, AGAIN)
         mean, variance = on_grid.moments
         higher = sums_of(rows, on_grid.cells, tables.moments[2:-1])
         cumulants = np.concatenate([variance[None], higher]).astype(np.float64)
-        u = weights(rows.scores - mean, cumulants, tables.apart)
+        u = weights(rows.scores - mean, cumulants, tables.spacing)
         factor = np.sqrt(self.long_weight / cumulants[0])
         weighted_u = u if self.weight is None else u * self.long_weight
         values = [*weighted_u, weighted_u[1] * u[1], factor**2]
@@ -422,7 +422,7 @@ def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> Ta
     """The likelihood of `TableRows` at other thresholds than the tables."""
     layout = tables.layout
     tables = Tables.at(layout, beta, tables.grid, tables.order, tables.moments.dtype)
-    rows, totals = rows.map_and_sum(TableRows.evaluated, tables, padded(layout, beta))
+    rows, totals = rows.map_and_sum(TableRows.evaluate, tables, padded_sums(layout, beta))
     sums = TableSums(*totals)
     collected = np.ascontiguousarray(sums.collected[: tables.order + 3], dtype=np.float64)
     expected = tables.contract(tables.tails, collected)  # of those with much information
@@ -434,7 +434,7 @@ def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> Ta
     ones = np.ones(layout.n_entries)
     cells, around = rows.sum(factors_twice, tables.weighted(tables.factor, ones), ones)
     around = around + tables.contract([tables.factor], [cells])
-    own, inner = balanced(layout, sums.covariance + blocks, outer, around)
+    own, inner = balance_rows(layout, sums.covariance + blocks, outer, around)
     gradient = sums.expected + expected - passed
     return TablePoint(beta, layout, rows, gradient, own, inner, tables, collected=collected)
 
@@ -512,10 +512,10 @@ def _with_abilities(block: Block, weight: Floats | None, layout: Thresholds, bet
     rows = rows_of(block, layout).take(order)
     if weight is not None:
         weight = weight[order]
-    return RoughPeople(rows, weight, _repeated(rows, layout), theta[order])
+    return RoughPeople(rows, weight, _has_many_alike(rows, layout), theta[order])
 
 
-def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
+def _has_many_alike(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
     """People whose items and total score many others of the block have; nobody, where a first look finds few."""
     few = rows.part(0, min(LOOKED_AT, rows.n_persons))
     if len(np.unique(row_keys(few, layout, 0 * few.scores))) * 2 > few.n_persons:
@@ -532,7 +532,7 @@ def _with_sizes(people: RoughPeople, tables: Tables, limits: Floats) -> tuple[Si
     mean, variance = on_grid.moments
     (square,) = sums_of(rows, on_grid.cells, tables.moments[2:])
     size = np.minimum(variance, variance**2 / np.maximum(square, 1e-300))
-    beyond = np.abs(rows.scores - mean) > tables.apart * variance
+    beyond = np.abs(rows.scores - mean) > tables.spacing * variance
     size = np.where(beyond | ~rows.informative, 0.0, size)
     answers = answers_above(limits, size, np.where(people.repeated, 0, rows.counts))
     return SizedPeople(rows, people.weight, people.repeated, on_grid.at, size), answers

@@ -64,7 +64,7 @@ def _options(answers: Any) -> dict[str, Any]:
     return dict(zip(spellings(answers), answers.values(), strict=True))
 
 
-def folded(text: str) -> str:
+def option_key(text: str) -> str:
     """An option without capitals and width: "d", "D" and the full-width "Ｄ" are one."""
     return unicodedata.normalize("NFKC", text).strip().casefold()
 
@@ -88,7 +88,7 @@ class OneSpelling:
         """The spelling of this option; its own, if it is the first."""
         if self._is_exact:
             return text
-        plain = folded(text)
+        plain = option_key(text)
         if plain not in self._spelling and len(self._spelling) < MOST_SPELLINGS:
             self._spelling[plain] = text
         return self._spelling.get(plain, text)
@@ -111,29 +111,29 @@ class OneSpelling:
             return answers
         return answers.replace(changed)
 
-    def shown(self, text: str) -> str:
+    def spelling(self, text: str) -> str:
         """The spelling to show: the known one, or the most usual."""
         if self._is_exact or text in self._known:
             return text
-        return self._usual.get(folded(text), text)
+        return self._usual.get(option_key(text), text)
 
     @cached_property
     def _usual(self) -> dict[str, str]:
         """The most usual spelling of each option, when all answers were seen."""
         usual: dict[str, str] = {}
         for text, _ in self._others.most_common():
-            usual.setdefault(folded(text), text)
-        return usual | {folded(text): text for text in self._known}
+            usual.setdefault(option_key(text), text)
+        return usual | {option_key(text): text for text in self._known}
 
     def findings(self) -> tuple[Finding, ...]:
         if self._scored_apart is not None:
             sentence = f"The key tells upper and lower case apart (item {listed([self._scored_apart])})"
             return (Finding("case_matters", "note", f"{sentence}, so all answers are compared as they are written."),)
-        changed = {text: n for text, n in self._others.items() if self._usual.get(folded(text), text) != text}
+        changed = {text: n for text, n in self._others.items() if self._usual.get(option_key(text), text) != text}
         number = sum(changed.values())
         if not number:
             return ()
-        pairs = [f"{text!r} as {self._usual[folded(text)]!r}" for text in changed]
+        pairs = [f"{text!r} as {self._usual[option_key(text)]!r}" for text in changed]
         were = one_or_many(number, "was", "were")
         sentence = f"{count(number, 'answer')} {were} compared without regard to case and width: {first_of(pairs)}."
         remedy = "If these are different options, say `exact_case=True`."
@@ -143,7 +143,7 @@ class OneSpelling:
 def _scores_differ_by_case(options: Mapping[str, int]) -> bool:
     """Whether an item has two options that differ in case or width only, and in their scores."""
     scores: dict[str, int] = {}
-    return any(scores.setdefault(folded(text), score) != score for text, score in options.items())
+    return any(scores.setdefault(option_key(text), score) != score for text, score in options.items())
 
 
 class ScoredAnswers(NamedTuple):
@@ -177,7 +177,7 @@ class AnswerKey:
         self._code: dict[str, int] = {}  # of wrong options
         self._counts = np.zeros(OTHER + 1, dtype=np.int64)
 
-    def scored(self, answers: Any, item: Codes, labels: Callable[[], Iterable[Any]]) -> ScoredAnswers:
+    def score(self, answers: Any, item: Codes, labels: Callable[[], Iterable[Any]]) -> ScoredAnswers:
         """These answers scored; `labels` are those of the items that came up."""
         if int(item.max(initial=-1)) >= len(self._best):
             self._learn(labels())
@@ -215,7 +215,7 @@ class AnswerKey:
         self._counts += np.bincount(codes, minlength=OTHER + 1)
         return codes
 
-    def known(self, items: list[Any]) -> KnownAnswers:
+    def known_answers(self, items: list[Any]) -> KnownAnswers:
         """What is known of the answers to these items, when all were seen. An error when an item has no right answer in
         the key."""
         place = positions(items, self.key).tolist()
@@ -236,20 +236,20 @@ class AnswerKey:
 
     def _texts(self) -> tuple[str, ...]:
         """The text of every code."""
-        texts = [BLANK_TEXT, KEY_TEXT, *map(self._spelling.shown, self._code)]
+        texts = [BLANK_TEXT, KEY_TEXT, *map(self._spelling.spelling, self._code)]
         if self._counts[OTHER]:
             texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
         return tuple(texts)
 
     def _wrong_but_like_right(self, right: set[str]) -> Iterator[Finding]:
         """Options that count as wrong and were perhaps not meant to be; `right` are those of the key."""
-        in_key = {folded(text): text for text in right}
+        in_key = {option_key(text): text for text in right}
         wrong = [text for text in self._code if text not in right]
-        alike = [text for text in wrong if folded(text) in in_key]
+        alike = [text for text in wrong if option_key(text) in in_key]
         like_codes = [text for text in wrong if text in SUSPECTS and text not in alike]
         if alike:
             number = self._times(alike)
-            meant = listed([in_key[folded(text)] for text in alike])
+            meant = listed([in_key[option_key(text)] for text in alike])
             how = f"except for upper or lower case: {listed(alike)} instead of {meant}"
             sentence = f"{count_are(number, 'answer')} in the key {how}. That counts as wrong."
             remedy = "If these are the same options, leave out `exact_case=True`, or write them alike."

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import DuplicateResponseError, ReadError
-from spectral_irt.numerics import add_columns, counting_sort, csr, fixed, shared_ones, taken_rows
+from spectral_irt.numerics import add_columns, counting_sort, csr, read_only, shared_ones, taken_rows
 from spectral_irt.text import NAMED, first_of, listed, one_or_many
 
 Ints = NDArray[np.int64]
@@ -214,21 +214,21 @@ class Thresholds:
 
     @cached_property
     def first(self) -> Ints:
-        return fixed(np.cumsum(self.max_score) - self.max_score)
+        return read_only(np.cumsum(self.max_score) - self.max_score)
 
     @cached_property
     def item(self) -> Ints:
-        return fixed(np.repeat(np.arange(self.n_items), self.max_score))
+        return read_only(np.repeat(np.arange(self.n_items), self.max_score))
 
     @cached_property
     def level(self) -> Ints:
         """k = 1, ..., K_i of each threshold."""
-        return fixed(np.arange(self.n_entries) - self.first[self.item] + 1)
+        return read_only(np.arange(self.n_entries) - self.first[self.item] + 1)
 
     @cached_property
     def below(self) -> NDArray[np.bool_]:
         """Thresholds with another of the same item below them."""
-        return fixed(self.level > 1)
+        return read_only(self.level > 1)
 
     def sum(self, values: Floats) -> Floats:
         return np.bincount(self.item, weights=values, minlength=self.n_items).astype(np.float64, copy=False)
@@ -236,7 +236,7 @@ class Thresholds:
     def mean(self, values: Floats) -> Floats:
         return self.sum(values) / np.maximum(self.max_score, 1)
 
-    def averaging(self) -> Floats:
+    def mean_weights(self) -> Floats:
         """Weights of the thresholds in the mean of all items' locations."""
         return 1 / (self.n_items * self.max_score[self.item])
 
@@ -448,12 +448,12 @@ class Repeats:
         if self.counts == "error":
             first = [(persons[u], items[i]) for u, i in self.first]
             remedy = "If several raters gave them, say `facets=` with the column of the raters; otherwise "
-            raise repeated(
+            raise duplicate_error(
                 source, self.pairs, first, f"{remedy}`duplicates='first' or 'last'` keeps one answer of each."
             )
 
 
-def repeated(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
+def duplicate_error(source: str, pairs: int, first: Iterable[tuple[Any, Any]], remedy: str) -> DuplicateResponseError:
     shown = first_of((f"({listed([person])}, {listed([item])})" for person, item in first), pairs)
     what = one_or_many(pairs, "pair is", "pairs are")
     problem = f"{source}: {pairs:,} (person, item) {what} answered more than once: {shown}."

@@ -37,7 +37,7 @@ from spectral_irt.data.block import (
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import BLANK, BlankCounter, Place, RawAnswers, Scoring, refuse_blanks
-from spectral_irt.data.values import filled, plain_values
+from spectral_irt.data.values import plain_values, without_mask
 from spectral_irt.engine.base import budget
 from spectral_irt.engine.spill import give_back_freed
 from spectral_irt.errors import (
@@ -135,7 +135,7 @@ class ResponsesBuilder:
         if self._key is None:
             category = self.scoring.category(answers)
         else:
-            category, options = self._key.scored(answers, item, self._labels)
+            category, options = self._key.score(answers, item, self._labels)
         if self._binary and int(category.max(initial=0)) > 1:
             self._give_room()
         bits = 1 if self._binary else self.scoring.bits
@@ -210,7 +210,7 @@ class ResponsesBuilder:
         raw: RawAnswers | None = None
         notes: tuple[Finding, ...] = ()
         if self._key is not None:
-            raw, notes = self._key.known(items)
+            raw, notes = self._key.known_answers(items)
         if self._spelling is not None:
             notes += self._spelling.findings()
         if self._n_rounded:
@@ -248,7 +248,7 @@ class ResponsesBuilder:
         codes = None
         notes: tuple[Finding, ...] = ()
         if used is not None:
-            categories, final = used.settled(item_at, items, self.scoring, self.source, of)
+            categories, final = used.final_categories(item_at, items, self.scoring, self.source, of)
             layout = categories.thresholds
             codes = categories.codes
             notes = categories.notes
@@ -336,7 +336,7 @@ class Pile:
                 together = waiting
                 waiting = []
                 n_waiting = 0
-                yield _joined(together)
+                yield _concatenate(together)
                 del together
 
 
@@ -347,7 +347,7 @@ def _small_copy(column: NDArray[Any]) -> NDArray[Any]:
     return column.astype(dtype)
 
 
-def _joined(pieces: Sequence[AnswerRows]) -> AnswerRows:
+def _concatenate(pieces: Sequence[AnswerRows]) -> AnswerRows:
     if len(pieces) == 1:
         return pieces[0]
     option = None
@@ -367,7 +367,7 @@ def pack_rows(pieces: Iterable[AnswerRows], counts: Ints, layout: Thresholds, re
     lowest time."""
     chunks = list(person_chunks(np.concatenate([[0], np.cumsum(counts)])))
     if len(chunks) == 1:
-        yield budget().keep(pack_block(_joined(list(pieces)), range(len(counts)), layout, repeats), IN_MEMORY)
+        yield budget().keep(pack_block(_concatenate(list(pieces)), range(len(counts)), layout, repeats), IN_MEMORY)
     elif chunks:
         yield from _pack_dealt(pieces, np.array(chunks), layout, repeats)
 
@@ -382,7 +382,7 @@ def _pack_dealt(pieces: Iterable[AnswerRows], chunks: Ints, layout: Thresholds, 
     pile = Pile()  # of each piece so many runs, one after the other
     limits_of_pieces: list[list[int]] = []  # where the blocks begin in each piece
     for piece in pieces:
-        dealt = _dealt(piece, block_of, starts)
+        dealt = _rows_by_block(piece, block_of, starts)
         for first, stop in pairwise(runs):
             run = dealt.rows.take(slice(dealt.limits[first], dealt.limits[stop]))
             pile.add(run._replace(person=run.person - np.int32(starts[first])))
@@ -396,7 +396,7 @@ def _pack_dealt(pieces: Iterable[AnswerRows], chunks: Ints, layout: Thresholds, 
                 rows.take(slice(limits[k] - limits[first], limits[k + 1] - limits[first]))
                 for rows, limits in zip(pile.pieces[r::n_runs], limits_of_pieces, strict=True)
             ]
-            rows = _joined(parts)
+            rows = _concatenate(parts)
             rows = rows._replace(person=rows.person - np.int32(starts[k] - starts[first]))
             del parts
             block = pack_block(rows, range(*chunks[k].tolist()), layout, repeats)
@@ -412,7 +412,7 @@ class DealtRows(NamedTuple):
     limits: list[int]
 
 
-def _dealt(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> DealtRows:
+def _rows_by_block(rows: AnswerRows, block_of: NDArray[np.int32], starts: Ints) -> DealtRows:
     """The rows block by block."""
     person = rows.person.astype(np.int32, copy=False)
     if not np.any(person[1:] < person[:-1]):
@@ -466,7 +466,7 @@ def from_array(table: Any, scoring: Scoring, items: Sequence[Any] | None = None,
     matrix: Any = table
     if not sparse.issparse(table):
         try:
-            matrix = filled(table)
+            matrix = without_mask(table)
         except ValueError as error:
             raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
         if matrix.dtype.kind == "c":

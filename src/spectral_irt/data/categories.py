@@ -4,7 +4,7 @@ While answers are read, the values that somebody used are marked for each item (
 categories from 0 without gaps (`settle`): items that are turned round first, then those that nobody used left out,
 refused or kept, as `unused` says.
 
-`ResponsesBuilder` calls this where answers are not right and wrong; `Scoring` for `recode` (`recoding`).
+`ResponsesBuilder` calls this where answers are not right and wrong; `Scoring` for `recode` (`categories_of_labels`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spectral_irt.data.responses import Responses
 
 
-def recoding(labels: Any) -> dict[str, int]:
+def categories_of_labels(labels: Any) -> dict[str, int]:
     """Labels from the lowest category to the highest; those joined by = share one ("never=not at all,sometimes")."""
     if isinstance(labels, Mapping):
         pairs = [(str(label), score_of(number, label)) for label, number in labels.items()]
@@ -69,7 +69,7 @@ class Used:
             return slots
         return ((slots >> self._bits) << self._width) | (slots & ((1 << self._width) - 1))
 
-    def settled(
+    def final_categories(
         self, item_at: Codes, items: Labels, scoring: Scoring, source: str, of: tuple[Labels, Ints] | None
     ) -> tuple[Settled, Callable[[NDArray[np.int32]], NDArray[np.int32]]]:
         """The categories of items under their final codes, `item_at` of those by which they came up; and what makes
@@ -110,7 +110,7 @@ def settle(used: Mask, items: Labels, scoring: Scoring, source: str, names: Labe
     if scoring.recode is None and scoring.key is None:
         _refuse_suspect(used, source)
     names = np.array((items if names is None else names).tolist(), dtype=object)
-    used, value, turned = _turned(used, names, scoring)
+    used, value, turned = _reverse_items(used, names, scoring)
     lowest_of_all = int(used.any(axis=0).argmax())
     if scoring.unused == "keep":  # an item has the categories of its group, from the lowest of these to the highest
         things, thing = distinct_labels(names)
@@ -220,7 +220,7 @@ def distinct_labels(labels: Iterable[Any]) -> tuple[Labels, Ints]:
     return np.fromiter(different, dtype=object), positions(every, different)
 
 
-def _turned(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:
+def _reverse_items(used: NDArray[np.bool_], items: Labels, scoring: Scoring) -> tuple[NDArray[np.bool_], Ints, int]:
     """Items x values used after some items were turned round; what each value is then; and the sum of both. An item may
     be there several times, once for each rater."""
     value = np.broadcast_to(np.arange(used.shape[1]), used.shape)

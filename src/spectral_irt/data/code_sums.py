@@ -62,13 +62,13 @@ def code_sums(codes: Floats, max_score: Ints, codes_high: Floats | None = None) 
     low = np.zeros(1)
     high = np.zeros(1)
     for row, row_high, most in zip(excess, excess_high, max_score.tolist(), strict=True):
-        low = _extended(low, row[: most + 1], np.minimum, np.inf)
-        high = _extended(high, row_high[: most + 1], np.maximum, -np.inf)
+        low = _with_item(low, row[: most + 1], np.minimum, np.inf)
+        high = _with_item(high, row_high[: most + 1], np.maximum, -np.inf)
     score = np.arange(len(low)) + codes[:, 0].sum()
     return CodeSums((score + low).astype(np.int64), (score + high).astype(np.int64))
 
 
-def _extended(sums: Floats, item: Floats, better: np.ufunc, worst: float) -> Floats:
+def _with_item(sums: Floats, item: Floats, better: np.ufunc, worst: float) -> Floats:
     """The least, or largest, excess of every score with one more item."""
     longer = np.full(len(sums) + len(item) - 1, worst)
     for category, excess in enumerate(item.tolist()):

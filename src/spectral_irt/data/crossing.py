@@ -1,10 +1,10 @@
 """Responses seen in another way: items crossed with a column about persons; persons taken apart by occasion or item.
 
 The main effect of a column about persons is in their abilities and is conditioned out; but where items are met on
-several occasions, it may act on some of these (waves and arms of a trial). `crossed` makes it a facet: a virtual item
-for each item, occasion and value, of which a person meets those of the person's own value only. `regrouped` makes a
-person of the answers that each person gave on one occasion (what is measured there), or to one item on all occasions
-(Fischer's LLRA).
+several occasions, it may act on some of these (waves and arms of a trial). `cross_with_column` makes it a facet: a
+virtual item for each item, occasion and value, of which a person meets those of the person's own value only.
+`persons_by_level` makes a person of the answers that each person gave on one occasion (what is measured there), or to
+one item on all occasions (Fischer's LLRA).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spectral_irt.data.block import Block, Ints, Thresholds, rows_of
 from spectral_irt.data.facets import SEPARATOR, Facets
 from spectral_irt.data.labels import People, Split, by_label
 from spectral_irt.data.responses import Responses
-from spectral_irt.engine.base import gathered
+from spectral_irt.engine.base import concatenate
 from spectral_irt.errors import OptionError
 
 
@@ -33,7 +33,7 @@ class Answers(NamedTuple):
 
 def answers_of(responses: Responses) -> Answers:
     parts = list(responses.entries.map(_answers, responses.thresholds))
-    counts, item, category = gathered(iter(parts))
+    counts, item, category = concatenate(iter(parts))
     return Answers(np.repeat(np.arange(responses.n_persons), counts), item, category)
 
 
@@ -51,7 +51,7 @@ class Regrouped(NamedTuple):
     level: Ints
 
 
-def crossed(responses: Responses, name: str, split: Split | None = None) -> Responses:
+def cross_with_column(responses: Responses, name: str, split: Split | None = None) -> Responses:
     """The responses with a column about persons as a further facet; persons without a value are left out."""
     if split is None:
         split = by_label(responses, name)
@@ -65,10 +65,12 @@ def crossed(responses: Responses, name: str, split: Split | None = None) -> Resp
     old = pairs // split.n_groups
     codes = np.column_stack([facets.codes[old], pairs % split.n_groups])
     levels = (*facets.levels, np.array(split.names, dtype=object))
-    return _packed(some, answers._replace(item=item), old, Facets((*facets.names, name), levels, codes))
+    return _responses_to_items(some, answers._replace(item=item), old, Facets((*facets.names, name), levels, codes))
 
 
-def regrouped(responses: Responses, code: Ints, labels: NDArray[Any], *, keep: Facets | None = None) -> Regrouped:
+def persons_by_level(
+    responses: Responses, code: Ints, labels: NDArray[Any], *, keep: Facets | None = None
+) -> Regrouped:
     """A person for the answers that each person gave to the virtual items of each `code` (levels with `labels`).
 
     With the facets to `keep`, virtual items stay what they are; else they become the items themselves.
@@ -87,13 +89,13 @@ def regrouped(responses: Responses, code: Ints, labels: NDArray[Any], *, keep: F
     assert responses.facets is not None
     if keep is not None:
         old = np.arange(responses.n_items)
-        return Regrouped(_packed(again, answers._replace(person=person), old, keep), of_person, level)
+        return Regrouped(_responses_to_items(again, answers._replace(person=person), old, keep), of_person, level)
     item = responses.facets.item[answers.item]
-    stacked = _packed(again, Answers(person, item, answers.category), responses.facets.first, None)
+    stacked = _responses_to_items(again, Answers(person, item, answers.category), responses.facets.first, None)
     return Regrouped(replace(stacked, items=responses.facets.items), of_person, level)
 
 
-def _packed(responses: Responses, answers: Answers, old: Ints, facets: Facets | None) -> Responses:
+def _responses_to_items(responses: Responses, answers: Answers, old: Ints, facets: Facets | None) -> Responses:
     """Responses to other items, each like one of the old ones."""
     codes = None if responses.codes is None else responses.codes[old]
     items = responses.items[old] if facets is None else facets.labels()

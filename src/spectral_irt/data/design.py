@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, rows_of
 from spectral_irt.data.block import Mask as Mask
 from spectral_irt.errors import LARGEST_COMPONENT, AnswersStayError, DesignError, Finding
-from spectral_irt.numerics import fixed, onto_items, safe_divide
+from spectral_irt.numerics import onto_items, read_only, safe_divide
 from spectral_irt.text import count, count_are, first_of, listed, one_or_many, sentence_case, whole_percent
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Design:
         return self.answers.thresholds.binary
 
     @property
-    def unbounded(self) -> Mask:
+    def without_finite_estimate(self) -> Mask:
         """Thresholds without a finite estimate of their own, of items of which another threshold has one."""
         layout = self.answers.thresholds
         return (self.component > 0) & ~self.extreme & (self.status[layout.item] != "unlinked")
@@ -119,7 +119,7 @@ def _remedy_of_no_responses(n_items: int) -> str:
 def unlinked_groups(design: Design) -> Iterator[Finding]:
     """Groups of items, each with difficulties on a scale of its own."""
     group = np.full(len(design.component), -1)
-    in_a_group = ~design.extreme & ~design.unbounded
+    in_a_group = ~design.extreme & ~design.without_finite_estimate
     group[in_a_group] = np.unique(design.component[in_a_group], return_inverse=True)[1]
     if group.max() <= 0:
         return
@@ -183,10 +183,10 @@ def more_items_than_persons(design: Design) -> Iterator[Finding]:
 
 def unbounded_thresholds(design: Design) -> Iterator[Finding]:
     """Rare categories: thresholds without a finite estimate, of items whose other thresholds have one."""
-    if not design.unbounded.any():
+    if not design.without_finite_estimate.any():
         return
     layout = design.answers.thresholds
-    thresholds = np.flatnonzero(design.unbounded)
+    thresholds = np.flatnonzero(design.without_finite_estimate)
     labels = design.answers.items[layout.item[thresholds]].tolist()
     levels = layout.level[thresholds].tolist()
     named = [f"threshold {level} of {label!r}" for level, label in zip(levels, labels, strict=True)]
@@ -234,7 +234,7 @@ def examine(responses: Responses) -> Design:
         information=_information(right, wrong),
         answered=answered,
         extreme=~answered | all_right | all_wrong | uninformed,
-        status=fixed(status),
+        status=read_only(status),
         connected=bool(np.all(component[answered] == 0)),
     )
 

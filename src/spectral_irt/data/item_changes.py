@@ -128,7 +128,7 @@ def without_unused(responses: Responses, items: Sequence[int]) -> Responses:
     return collapse_items(_with_used_codes_only(responses, items), new_category)
 
 
-def answered(responses: Responses, item: int) -> NDArray[np.bool_]:
+def has_answered(responses: Responses, item: int) -> NDArray[np.bool_]:
     """Which persons have a response to an item."""
     layout = responses.thresholds
     kernel_arguments = (int(layout.first[item]), int(layout.max_score[item]))
@@ -162,10 +162,10 @@ def _split_block(block: Block, group: Ints, new_code: Codes32, first: int, size:
     if not len(own_group) or own_group.min() >= 0:
         return Block(block.indptr, block.split, codes, block.options)
     codes[of_item[own_group < 0]] = -1
-    return _kept(block, codes)
+    return _block_with_codes(block, codes)
 
 
-def _kept(block: Block, codes: Codes32) -> Block:
+def _block_with_codes(block: Block, codes: Codes32) -> Block:
     """The block with these codes of its entries, without those below zero."""
     stays = codes >= 0
     before = np.concatenate([[0], np.cumsum(stays)])
@@ -188,7 +188,7 @@ def _merged_codes(layout: Thresholds, new_category: Ints) -> tuple[Codes32, Code
 
 
 def _recode_halves(block: Block, right_code: Codes32, wrong_code: Codes32) -> Block:
-    return _kept(block, np.where(block.right(), right_code[block.items], wrong_code[block.items]))
+    return _block_with_codes(block, np.where(block.right(), right_code[block.items], wrong_code[block.items]))
 
 
 def _join_block(block: Block, new_code: Codes32, parts: Sequence[tuple[int, int]], first: int) -> Block:

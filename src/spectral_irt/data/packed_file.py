@@ -141,7 +141,7 @@ def open_responses(path: str | os.PathLike[str]) -> Responses:
             if size < HEAD.size:
                 raise _Damaged("is too short to be a packed file")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return _opened(memoryview(mapped), path.name)
+        return _responses_in(memoryview(mapped), path.name)
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
     except _Damaged as error:
@@ -158,7 +158,7 @@ def mapped_blocks(path: str, modified: int, first: int, last: int) -> Shard:
     return Shard(list(_blocks(mapped, _record(mapped, file_path.name)["blocks"][first:last])))
 
 
-def _opened(whole: memoryview, name: str) -> Responses:
+def _responses_in(whole: memoryview, name: str) -> Responses:
     record = _record(whole, name)
     try:
         n_persons, n_items, n_responses = (int(count) for count in record["counts"])

@@ -29,10 +29,10 @@ from spectral_irt.data.block import (
 )
 from spectral_irt.data.labels import Labels as Labels
 from spectral_irt.data.labels import People, positions
-from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, gathered, identity
+from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, concatenate, identity
 from spectral_irt.errors import DesignError, Finding, OptionError, ResponseValueError
 from spectral_irt.files import write_each
-from spectral_irt.numerics import chosen_positions, fixed
+from spectral_irt.numerics import chosen_positions, read_only
 from spectral_irt.text import listed, one_or_many
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Responses:
 
     def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = ()) -> Any:
         """What the kernel gives for each block's people, as one array for all of them, or a tuple of arrays."""
-        return gathered(self.map(kernel, *args, persons=persons))
+        return concatenate(self.map(kernel, *args, persons=persons))
 
     def prepare(
         self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any] | None] = (), each: Each = ()
@@ -164,7 +164,7 @@ class Responses:
             "rating scale model, or say what counts as right with `threshold=`."
         )
 
-    def using(self, engine: Engine | None) -> Responses:
+    def with_engine(self, engine: Engine | None) -> Responses:
         """The same responses under another engine; None leaves them as they are."""
         if engine is None:
             return self
@@ -257,38 +257,40 @@ class Responses:
     @cached_property
     def counts(self) -> Ints:
         """n_l: how many items each person answered."""
-        return fixed(self.entries.gather(kernels.of_people, self.thresholds, "counts"))
+        return read_only(self.entries.gather(kernels.of_people, self.thresholds, "counts"))
 
     @cached_property
     def scores(self) -> Ints:
         """s_l: the total score of each person, the sum of the categories; how many are right."""
-        return fixed(self.entries.gather(kernels.of_people, self.thresholds, "scores"))
+        return read_only(self.entries.gather(kernels.of_people, self.thresholds, "scores"))
 
     @cached_property
     def max_scores(self) -> Ints:
         binary = self.thresholds.binary
-        return self.counts if binary else fixed(self.entries.gather(kernels.of_people, self.thresholds, "max_scores"))
+        return (
+            self.counts if binary else read_only(self.entries.gather(kernels.of_people, self.thresholds, "max_scores"))
+        )
 
     @cached_property
     def informative(self) -> Mask:
         """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
-        return fixed((self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1))
+        return read_only((self.scores > 0) & (self.scores < self.max_scores) & (self.counts > 1))
 
     @cached_property
     def kinds_of_people(self) -> Ints:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
-        return fixed(self.entries.sum(kernels.kinds_of_people, self.thresholds))
+        return read_only(self.entries.sum(kernels.kinds_of_people, self.thresholds))
 
     @cached_property
     def item_counts(self) -> Ints:
         """How many people answered each item."""
-        return fixed(np.nansum(self.category_counts, axis=1).astype(np.int64))
+        return read_only(np.nansum(self.category_counts, axis=1).astype(np.int64))
 
     @cached_property
     def item_scores(self) -> Ints:
         """The sum of the categories of the answers to each item; how many people answered it right."""
         counts = np.nan_to_num(self.category_counts)
-        return fixed((counts @ np.arange(counts.shape[1])).astype(np.int64))
+        return read_only((counts @ np.arange(counts.shape[1])).astype(np.int64))
 
     @cached_property
     def shared(self) -> SharedSets | None:
@@ -533,7 +535,7 @@ def _check_codes(name: str, codes: NDArray[Any], size: Ints | int) -> None:
         raise ResponseValueError(f"code {k:,} of {name!r} is {codes[k]}, and there are {least:,}, from 0 on.")
 
 
-def turned(responses: Responses) -> Responses:
+def transpose(responses: Responses) -> Responses:
     """The same answers with people and items exchanged."""
     responses.right_and_wrong_only()
     person, item, right = responses.answers()

@@ -97,9 +97,9 @@ class Scoring:
         if self.span is not None:
             options["span"] = _checked_span(self.span)
         if self.recode is not None:
-            from spectral_irt.data.categories import recoding  # with labels only
+            from spectral_irt.data.categories import categories_of_labels  # with labels only
 
-            categories = recoding(self.recode)
+            categories = categories_of_labels(self.recode)
             options |= {"recode": categories, "ordered": True, "span": (0, max(categories.values()))}
         if isinstance(self.reverse, str):
             options["reverse"] = tuple(map(str.strip, self.reverse.split(",")))
@@ -218,7 +218,7 @@ class Scoring:
             return None
         return values
 
-    def presented(self, values: Values) -> Bools | None:
+    def was_presented(self, values: Values) -> Bools | None:
         """Which of the values do not say that the item was not on the person's form; None: no value does."""
         if not self.not_presented:
             return None
@@ -399,7 +399,7 @@ class BlankCounter:
         is_answer[answered] = True
         rows = is_answer.reshape(-1, width)
         has_answers = np.any(rows, axis=1, keepdims=True)
-        presented = self._scoring.presented(values)
+        presented = self._scoring.was_presented(values)
         shown = np.ones(rows.shape, dtype=bool) if presented is None else presented.reshape(rows.shape)
         last = width - 1 - rows[:, ::-1].argmax(axis=1)  # answer of each row
         before_last = np.arange(width) < last[:, None]

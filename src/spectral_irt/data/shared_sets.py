@@ -73,7 +73,7 @@ def shared_sets(
     if not worth.any() or np.sum((people * lengths)[worth]) < shared * counts.sum():
         return None
     set_of_person = np.where(worth, np.cumsum(worth) - 1, -1)[code]
-    sets = _summed(responses, items_of_people(responses, first[worth]), set_of_person)
+    sets = _tables_of_sets(responses, items_of_people(responses, first[worth]), set_of_person)
     if sets is None:
         return None
     rest = None
@@ -96,7 +96,7 @@ def _most_are_alike(responses: Responses, shared: float) -> bool:
     return bool(different <= most)
 
 
-def _summed(responses: Responses, items: list[Ints], set_of_person: Ints) -> tuple[SharedSet, ...] | None:
+def _tables_of_sets(responses: Responses, items: list[Ints], set_of_person: Ints) -> tuple[SharedSet, ...] | None:
     """The tables of these sets, from one sweep over the answers. None where two sets have the same key, as chance has
     it once in the life of a universe."""
     sets = []

@@ -173,13 +173,13 @@ def left_out(every: Responses, linked: Responses) -> Finding:
     items: list[Any] = []
     if every.facets is None or linked.facets is None:
         what = "items"
-        items = _absent(every.items, linked.items)
+        items = _labels_missing_from(every.items, linked.items)
         parts.append(f"{len(items):,} of {count(every.n_items, 'item')} ({listed(items)})")
     else:
         what = "items and raters"
         names = every.facets.names
         for name, before, after in zip(names, every.facets.levels, linked.facets.levels, strict=True):
-            absent = _absent(before, after)
+            absent = _labels_missing_from(before, after)
             if absent:
                 parts.append(f"{len(absent):,} of {count(len(before), name)} ({listed(absent)})")
     n_persons = int(np.sum((every.counts > 0) & (linked.counts == 0)))
@@ -190,6 +190,6 @@ def left_out(every: Responses, linked: Responses) -> Finding:
     return Finding("largest_component", "warning", sentence, remedy, tuple(items))
 
 
-def _absent(labels: Labels, among: Labels) -> list[Any]:
+def _labels_missing_from(labels: Labels, among: Labels) -> list[Any]:
     those = set(among.tolist())
     return [label for label in labels.tolist() if label not in those]

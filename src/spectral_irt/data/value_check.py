@@ -172,7 +172,7 @@ class ValueCheck:
         )
 
 
-def _expected(scoring: Scoring) -> str:
+def _why_odd(scoring: Scoring) -> str:
     if scoring.compares_text:
         return "an error of the spreadsheet, not an answer"
     if scoring.recode is not None:
@@ -217,9 +217,9 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     n_odd = check.n_fractions if is_broken else check.n_odd
     values = one_or_many(n_odd, "value", "values")
     what = ", a fraction" if is_broken else ""
-    where = f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{what}"
-    every = f"{n_odd:,} such {values}: {first_of(map(_shown, kinds))}"
-    sentence = f"{where}, which is {_expected(check.scoring)} ({every})."
+    where = f"{name}: column {listed([column])}, row {row:,} holds {_in_words(text)}{what}"
+    every = f"{n_odd:,} such {values}: {first_of(map(_in_words, kinds))}"
+    sentence = f"{where}, which is {_why_odd(check.scoring)} ({every})."
     if families.says_who_rated:
         return sentence + families.advice
     if check.scoring.expects_01 and not is_broken:
@@ -289,13 +289,13 @@ def _of_strangers(check: ValueCheck) -> str:
     kinds = list(check.strangers)
     every = ""
     if check.n_strangers > 1:
-        every = f" ({check.n_strangers:,} such values: {first_of(map(_shown, kinds))})"
+        every = f" ({check.n_strangers:,} such values: {first_of(map(_in_words, kinds))})"
     it = one_or_many(check.n_strangers, "it", "them")
     it_means = one_or_many(check.n_strangers, "it means", "they mean")
     usual = [kind for kind in check.odd if kind not in check.strangers]
     return (
-        f"{name}: column {listed([column])}, row {row:,} holds {_shown(text)}{every}, where other values are numbers "
-        f"such as {first_of(usual[:NAMED])}, and look like ordered categories. Correct {it}, or say "
+        f"{name}: column {listed([column])}, row {row:,} holds {_in_words(text)}{every}, where other values are "
+        f"numbers such as {first_of(usual[:NAMED])}, and look like ordered categories. Correct {it}, or say "
         f"{_missing_option(kinds)} if {it_means} 'not answered'. If the numbers are options of multiple choice, say "
         "which are correct with `key`."
     )
@@ -376,13 +376,13 @@ def is_fraction(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return _shown(text) == text
+    return _in_words(text) == text
 
 
-def _shown(text: str) -> str:
+def _in_words(text: str) -> str:
     """Numbers as they are, other text in quotes; of a very long one, the beginning."""
     if len(text) > LONGEST_SHOWN:
-        return f"{_shown(text[:LONGEST_SHOWN])}... ({len(text):,} characters)"
+        return f"{_in_words(text[:LONGEST_SHOWN])}... ({len(text):,} characters)"
     try:
         _number(text)
     except ValueError:

@@ -52,7 +52,7 @@ def plain_values(values: NDArray[Any]) -> Any:
     return series_of(values.tolist())
 
 
-def filled(values: Any) -> NDArray[Any]:
+def without_mask(values: Any) -> NDArray[Any]:
     """Values as an array, None where they are masked."""
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)

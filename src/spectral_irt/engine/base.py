@@ -73,7 +73,7 @@ class Engine(ABC):
 
     def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
         """The sum of what the kernel gives over the parts, added in their order: arrays, numbers, or tuples of them."""
-        return added(self.map(kernel, parts, *args, each=each))
+        return add_up(self.map(kernel, parts, *args, each=each))
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
         """What the kernel gives for every part, kept where the parts are."""
@@ -95,7 +95,7 @@ class Engine(ABC):
                 new.append(budget().keep(part))
                 yield summand
 
-        total = added(sums())
+        total = add_up(sums())
         return Prepared(tuple(new), self), total
 
 
@@ -128,7 +128,7 @@ def identity(part: Any) -> Any:
     return part
 
 
-def added(results: Iterable[Any]) -> Any:
+def add_up(results: Iterable[Any]) -> Any:
     """The sum in order of arrays, numbers, or tuples of them; None when there is nothing to add."""
     total: Any = None
     for k, result in enumerate(results):
@@ -149,7 +149,7 @@ def _plus(total: Any, more: Any, *, ours: bool) -> Any:
     return total + more
 
 
-def gathered(results: Iterable[Any]) -> Any:
+def concatenate(results: Iterable[Any]) -> Any:
     """Arrays one after the other, or tuples of arrays, column by column."""
     results = list(results)
     if isinstance(results[0], tuple):
@@ -244,7 +244,7 @@ class WorkSize:
         at_a_time = min(self.threads, -(-self.answers // BLOCK))
         return int(at_a_time * of_answer * self.in_a_block)
 
-    def needed(self, *, matrices: bool) -> int:
+    def bytes_needed(self, *, matrices: bool) -> int:
         """Bytes without which nothing can be done: program, tables, what is kept of a block, and the larger of work on
         blocks and on `matrices` of items by items, which there are up to `DENSE_ITEMS`. Ratings have both at a time."""
         size = self.items if self.parameters is None else self.parameters
@@ -273,9 +273,9 @@ class Budget:
         than there is. `matrices_certain`: False where only the work itself shows whether matrices of items by items
         are needed. They are then set aside if they fit; if not, whoever comes to need them reserves again."""
         work = WorkSize(**size)
-        needed = work.needed(matrices=True)
+        needed = work.bytes_needed(matrices=True)
         if not matrices_certain and needed > self.total:
-            needed = work.needed(matrices=False)
+            needed = work.bytes_needed(matrices=False)
         if self.explicit and needed > self.total:
             fewer = ", or take fewer `threads`" if work.threads > 1 else ""
             raise OptionError(
@@ -361,7 +361,7 @@ def set_memory(memory: str | int | None = None, spill: str | Path | None = None)
     return _in_force
 
 
-def _applied(kernel: Kernel, *args: Any) -> Any:
+def _apply(kernel: Kernel, *args: Any) -> Any:
     result = kernel(*args)
     if budget().spill.written:
         budget().spill.release()
@@ -387,7 +387,7 @@ class LocalEngine(Engine):
         with one_blas_thread():  # the engine's threads are all there are
             if self.threads == 1 or len(parts) < 2:
                 for part_and_own in zip(parts, *each, strict=True):
-                    yield _applied(kernel, *part_and_own, *args)
+                    yield _apply(kernel, *part_and_own, *args)
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads)
@@ -396,7 +396,7 @@ class LocalEngine(Engine):
                 if len(waiting) > self.threads:
                     yield waiting.popleft().result()
                 # In the context of the caller, which says how much a file may unpack to.
-                waiting.append(self._pool.submit(copy_context().run, _applied, kernel, *part_and_own, *args))
+                waiting.append(self._pool.submit(copy_context().run, _apply, kernel, *part_and_own, *args))
             while waiting:
                 yield waiting.popleft().result()
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added, identity, one_blas_thread
+from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, add_up, identity, one_blas_thread
 from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
 from spectral_irt.installation import install_extra
 from spectral_irt.text import in_short, without_secrets
@@ -97,17 +97,17 @@ def task(gather: Callable[[Iterator[Any]], Any], shard: Shard, own: PartArgs, ca
         return gather(call.kernel(shard.parts[place], *args, *call.args) for place, args in each)
 
 
-def kept(results: Iterator[Any]) -> Shard:
+def keep(results: Iterator[Any]) -> Shard:
     return Shard(list(results))
 
 
-def advanced(results: Iterator[Any]) -> Shard:
+def advance(results: Iterator[Any]) -> Shard:
     new, sums = zip(*results, strict=True)
-    return Shard(new, added(sums))
+    return Shard(new, add_up(sums))
 
 
 def sum_of(*totals: Any) -> Any:
-    return added(total.total if isinstance(total, Shard) else total for total in totals)
+    return add_up(total.total if isinstance(total, Shard) else total for total in totals)
 
 
 def other_versions(theirs: Sequence[str], ours: str) -> str:
@@ -145,19 +145,19 @@ class DaskEngine(Engine):
 
     def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
         """The sum of what the kernel gives over the parts; added in their order, by shards first."""
-        return self._sum(self._tasks(added, kernel, parts, args, each))
+        return self._sum(self._tasks(add_up, kernel, parts, args, each))
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
-        return self._prepared(self._tasks(kept, kernel, parts, args, each), parts)
+        return self._prepare(self._tasks(keep, kernel, parts, args, each), parts)
 
     def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
-        futures = self._tasks(advanced, kernel, parts, args, ())
-        return self._prepared(futures, parts), self._sum(self.submit_all(sum_of, futures))
+        futures = self._tasks(advance, kernel, parts, args, ())
+        return self._prepare(futures, parts), self._sum(self.submit_all(sum_of, futures))
 
     def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, sent to the workers; the scheduler keeps them too, for a worker that dies."""
         parts = tuple(parts)
-        return self._prepared(self.submit_all(identity, [shard for shard, _ in self._shards(parts)]), parts)
+        return self._prepare(self.submit_all(identity, [shard for shard, _ in self._shards(parts)]), parts)
 
     def submit_all(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         import dask
@@ -228,7 +228,7 @@ class DaskEngine(Engine):
                 runs.append((Shard(of_shard), list(range(len(of_shard)))))
         return runs
 
-    def _prepared(self, futures: Sequence[Any], parts: Sequence[Any]) -> Prepared:
+    def _prepare(self, futures: Sequence[Any], parts: Sequence[Any]) -> Prepared:
         counts = [len(places) for _, places in self._shards(parts)]
         return Prepared(self.shards_of(futures, counts), self)
 
@@ -237,7 +237,7 @@ class DaskEngine(Engine):
             groups = [futures[k : k + ADDED_TOGETHER] for k in range(0, len(futures), ADDED_TOGETHER)]
             with self._errors():
                 futures = [self.client.submit(sum_of, *group, pure=False) for group in groups]
-        return added(self.gather(futures))
+        return add_up(self.gather(futures))
 
     def _wait(self, futures: Sequence[Any]) -> None:
         from distributed import wait
@@ -267,7 +267,7 @@ class DaskEngine(Engine):
             raise
         except (CancelledError, Cancelled, OSError, RuntimeError) as error:
             raise ClusterError(
-                f"the connection to the cluster was lost ({_said(error)}), and the work stopped. Check the scheduler "
+                f"the connection to the cluster was lost ({_reason(error)}), and the work stopped. Check the scheduler "
                 "and the workers, and start again."
             ) from error
 
@@ -299,7 +299,7 @@ class DaskEngine(Engine):
         raise TypeError("answers on a Dask cluster cannot be pickled; read them again where they are needed.")
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return "its scheduler is gone" if "cancelled" in str(error) else in_short(error)[:200]
 
 

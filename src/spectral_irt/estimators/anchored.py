@@ -239,7 +239,7 @@ class Anchored:
         )
 
 
-def matched(anchors: Anchors, responses: Responses) -> tuple[Anchored, list[Finding]]:
+def match_anchors(anchors: Anchors, responses: Responses) -> tuple[Anchored, list[Finding]]:
     """The anchored thresholds of the data; and notes on anchors that are not in the data, or anchor nothing."""
     layout = responses.thresholds
     anchor_of_item = positions(responses.items, anchors.items)
@@ -294,7 +294,7 @@ def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = 
     the options are those of `spectral_fit`."""
     layout = responses.thresholds
     anchors, freed = anchors.in_data(responses).without(free, responses)
-    anchored, notes = matched(anchors, responses)
+    anchored, notes = match_anchors(anchors, responses)
     is_anchor = layout.sum(anchored.fixed.astype(float)) > 0
     if not (is_anchor & (responses.item_counts > 0)).any():
         raise DesignError(
@@ -317,7 +317,7 @@ def fit_beside(responses: Responses, anchors: Anchors, *, free: Sequence[Any] = 
         *_not_estimated(responses, estimate),
         estimate.findings[-1],
         Finding("anchored", "note", sentence),
-        *_displaced(responses.items, displacement, se_of_difference),
+        *_displacement_findings(responses.items, displacement, se_of_difference),
     )
     return replace(
         estimate,
@@ -367,7 +367,7 @@ def _not_estimated(responses: Responses, estimate: Estimate) -> Iterator[Finding
         yield Finding("untied_items", "warning", sentence, remedy, tuple(labels.tolist()))
 
 
-def _displaced(labels: Labels, displacement: Floats, se: Floats) -> Iterator[Finding]:
+def _displacement_findings(labels: Labels, displacement: Floats, se: Floats) -> Iterator[Finding]:
     """Anchored items that lie elsewhere in these data, by more than matters and by more than chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         is_displaced = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
@@ -395,7 +395,7 @@ def _displaced(labels: Labels, displacement: Floats, se: Floats) -> Iterator[Fin
 
 def _further(name: str) -> Any:
     """An attribute of a fitted estimator that is a further column of its calibration."""
-    return property(lambda self: self._learned.further[name])
+    return property(lambda self: self._fitted_calibration.further[name])
 
 
 @dataclass(eq=False, repr=False)
@@ -483,7 +483,7 @@ class AnchoredRasch(RaschEstimator):
             "se": se,
             "z": displacement / np.hypot(se, np.nan_to_num(self.anchor_se_[anchored])),
         }
-        return make_table(columns, self._learned.frame_kind)
+        return make_table(columns, self._fitted_calibration.frame_kind)
 
 
 def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:

@@ -31,9 +31,9 @@ from spectral_irt.data.design import Mask, check_usable
 from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError
-from spectral_irt.numerics import fixed
+from spectral_irt.numerics import read_only
 from spectral_irt.tables import Columns, Table, as_html
-from spectral_irt.text import count, listed, one_or_many, sentence_case, stopped
+from spectral_irt.text import count, listed, one_or_many, sentence_case, stopped_early
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
@@ -62,7 +62,7 @@ def _of_calibration(path: str) -> Any:
     """An attribute of a fitted estimator that its calibration has; where that is None the method has no such thing."""
 
     def attribute(estimator: RaschEstimator) -> Any:
-        value = attrgetter(path)(estimator._learned)
+        value = attrgetter(path)(estimator._fitted_calibration)
         if value is None:
             raise AttributeError(f"{type(estimator).__name__} has no {path.rpartition('.')[2]}_")
         return value
@@ -142,7 +142,7 @@ def convergence(
     """Nothing where an iteration reached its tolerance; else the finding that it did not, and perhaps a warning."""
     if reached <= asked:
         return []
-    sentence = stopped(what, steps, unit, size, reached, asked)
+    sentence = stopped_early(what, steps, unit, size, reached, asked)
     if warn:
         warnings.warn(f"{sentence} {remedy}", ConvergenceWarning, stacklevel=4)  # where `fit` was called
     return [Finding("not_converged", "warning", sentence_case(sentence), remedy)]
@@ -357,9 +357,9 @@ class RaschEstimator:
         responses = self._read(data)
         linear = design.get("design")
         if linear is not None and not isinstance(linear, str):  # which may name columns about persons
-            responses = linear.crossed(responses)
+            responses = linear.cross_columns(responses)
         if self.threads is not None:
-            responses = self._threaded(responses)
+            responses = self._with_threads(responses)
         check_usable(responses)
         if responses.facets is not None and not self.takes_facets:
             raise OptionError(
@@ -398,9 +398,9 @@ class RaschEstimator:
         self.covariance_ = None
         covariance = estimate.covariance
         if covariance is not None and (len(covariance) <= KEEP_COVARIANCE or getattr(self, "se", None) == "dense"):
-            self.covariance_ = fixed(covariance)
+            self.covariance_ = read_only(covariance)
         for name, value in estimate.extra.items():
-            setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+            setattr(self, f"{name}_", read_only(value) if isinstance(value, np.ndarray) else value)
 
     def _remember(self, data: Any) -> None:
         """Where something is computed from the data later: which they were."""
@@ -447,10 +447,10 @@ class RaschEstimator:
             if name == "max_iter" and value < 1:
                 raise OptionError(f"`max_iter` is {value!r}; it must be at least 1.")
 
-    def _threaded(self, responses: Responses) -> Responses:
+    def _with_threads(self, responses: Responses) -> Responses:
         if responses.engine.remote:
             raise OptionError("`threads` is for answers in this process, and these are on a cluster; leave it out.")
-        return responses.using(LocalEngine(self.threads))
+        return responses.with_engine(LocalEngine(self.threads))
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         raise NotImplementedError
@@ -517,7 +517,7 @@ class RaschEstimator:
         return None
 
     @property
-    def _learned(self) -> Calibration:
+    def _fitted_calibration(self) -> Calibration:
         if "calibration_" not in vars(self):
             kinds: tuple[type, ...] = (NotFittedError,)
             if "sklearn" in sys.modules:  # whoever uses scikit-learn may catch its own error
@@ -561,11 +561,11 @@ class RaschEstimator:
 
     def items(self) -> Table:
         """`Calibration.items`."""
-        return self._learned.items()
+        return self._fitted_calibration.items()
 
     def item_columns(self) -> Columns:
         """The columns of `items()`."""
-        return self._learned.item_columns()
+        return self._fitted_calibration.item_columns()
 
     def covariance(self) -> Floats:
         """Covariance matrix of the thresholds, on the scale whose mean location is zero; NaN without an estimate.
@@ -573,7 +573,7 @@ class RaschEstimator:
         Of items that are right or wrong these are the difficulties; of others `location_covariance()` has those. Kept
         where the standard errors came from a matrix, for up to 2,000 thresholds or with `se="dense"`.
         """
-        learned = self._learned
+        learned = self._fitted_calibration
         if self.covariance_ is None:
             why = f"{learned.layout.n_entries:,} thresholds"
             if learned.provenance.se_method is not None:
@@ -584,15 +584,15 @@ class RaschEstimator:
 
     def location_covariance(self) -> Floats:
         """Covariance matrix of the difficulties, the means of the items' thresholds; kept where `covariance()` is."""
-        return location_covariance(self._learned.layout, self.covariance())
+        return location_covariance(self._fitted_calibration.layout, self.covariance())
 
     def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer, abilities x items; see `Calibration.probability`."""
-        return self._learned.probability(abilities, items)
+        return self._fitted_calibration.probability(abilities, items)
 
     def predict_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """The expected answer, abilities x items; see `Calibration.category_probability` for each category."""
-        return self._learned.expected_score(abilities, items)
+        return self._fitted_calibration.expected_score(abilities, items)
 
     def score(self, responses: Any, y: object = None) -> float:
         """The mean conditional log-likelihood of a response at these thresholds: larger is better.
@@ -631,11 +631,11 @@ class RaschEstimator:
         """The calibration together with responses, those it was fitted to or others; the options of `Analysis`."""
         from spectral_irt.analysis import Analysis
 
-        calibration = self._learned
+        calibration = self._fitted_calibration
         if self.several:
             answers = as_responses(responses, ordered=True, unused="keep")
         else:
             answers = as_responses(responses, threshold=self.threshold)
         if self.threads is not None:
-            answers = self._threaded(answers)
+            answers = self._with_threads(answers)
         return Analysis(calibration, answers, estimator=self, **options)

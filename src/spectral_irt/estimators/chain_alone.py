@@ -13,7 +13,7 @@ import numpy as np
 
 from spectral_irt.chain.prior import ENOUGH_INFORMATION, Regularization, plan_prior
 from spectral_irt.chain.stationary import Rounds, Stationary
-from spectral_irt.conditional.errors import centered, centered_covariance
+from spectral_irt.conditional.errors import center_parts, centered_covariance
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Design, Mask, examine
@@ -75,7 +75,7 @@ def chain_alone(design: Design, prior: ChainPrior, weighting: str, se: str, opti
     errors = _errors(rounds, balance, items, rough_information, method)
     beta = rounds.beta
     if not layout.binary:
-        beta, _ = centered(layout, beta, None)
+        beta, _ = center_parts(layout, beta, None)
     information = balance.through if balance.in_information else rounds.information()
     return items.estimate(
         beta,

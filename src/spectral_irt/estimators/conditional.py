@@ -10,7 +10,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import PARTIAL_CREDIT
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.errors import centered, centered_covariance, free_inverse, standard_errors
+from spectral_irt.conditional.errors import center_parts, centered_covariance, free_inverse, standard_errors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.penalized import PenalizedPoint, parameters
@@ -72,7 +72,7 @@ def conditional_thresholds(
     if se != "none":
         tell("standard errors")
     return items.estimate(
-        centered(responses.thresholds, optimum.point.beta, None)[0],
+        center_parts(responses.thresholds, optimum.point.beta, None)[0],
         _standard_errors(se, optimum, likelihood),
         optimum.evaluations,
         derivative,

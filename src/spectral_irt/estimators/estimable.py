@@ -262,7 +262,7 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
     return np.where(parts > 0, np.inf, 0.0)
 
 
-def unlinked(usable: Responses, parts: Ints, equal_means: bool) -> Finding:
+def finding_on_groups(usable: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
     sizes = np.bincount(parts)
     outside = usable.items[parts > 0]

@@ -17,12 +17,12 @@ from scipy import sparse
 
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.linear import subsets, unidentified
+from spectral_irt.conditional.linear import subsets, unidentified_directions
 from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.categories import Groups, group_codes
-from spectral_irt.data.crossing import crossed
+from spectral_irt.data.crossing import cross_with_column
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
@@ -123,7 +123,7 @@ class LinearDesign:
     def _of_facet(self, name: str) -> Factor:
         return Factor("number" if name in self.numbers else "facet", name)
 
-    def crossed(self, responses: Responses) -> Responses:
+    def cross_columns(self, responses: Responses) -> Responses:
         """The responses with the columns about persons that the formula names as facets: they enter where they meet a
         facet within persons, as in `wave:arm`. By itself such a column is in the abilities, and conditioned out."""
         facets = () if responses.facets is None else responses.facets.facet_names
@@ -138,7 +138,7 @@ class LinearDesign:
                     f"{name!r} is a column about persons, whose main effect is in their abilities; it enters a design "
                     f"with what persons meet on both sides, as in `wave:{name}`."
                 )
-            responses = crossed(responses, name)
+            responses = cross_with_column(responses, name)
         return responses
 
     def _factors_of(self, term: str, facets: Sequence[str]) -> tuple[Factor, ...]:
@@ -230,7 +230,7 @@ class DesignMatrix:
             if factors == items_alone and not scale:  # a column for each threshold of the items
                 block = sparse.eye_array(self.real.n_entries, format="csr")[self.place]
                 self._append(
-                    ITEMS, factors, facets.items[self.real.item], block, self.real.level, self.real.averaging()
+                    ITEMS, factors, facets.items[self.real.item], block, self.real.level, self.real.mean_weights()
                 )
             else:
                 self._add(factors)
@@ -387,11 +387,11 @@ class DesignMatrix:
 
         Interactions leave all main effects open; by convention they sum to zero, so that these are compared without.
         """
-        directions = unidentified(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
+        directions = unidentified_directions(self.matrix, parts, self.fixed, self.largest(DENSE_PARAMETERS // 2))
         of_main_effects = directions
         is_interaction = self.of_columns(lambda term: term.interaction)
         if is_interaction.any():
-            of_main_effects = unidentified(self.matrix, parts, self.fixed | is_interaction)
+            of_main_effects = unidentified_directions(self.matrix, parts, self.fixed | is_interaction)
         facets = [term for term in self.terms if term.weight is not None]
         return OpenDirections(directions, {term.name: subsets(of_main_effects[term.columns]) for term in facets})
 
@@ -476,7 +476,7 @@ class RatingScale(RaschEstimator):
     @property
     def offsets_(self) -> Columns:
         """tau_k of every group as columns `group, category, offset, se`."""
-        learned = self._learned
+        learned = self._fitted_calibration
         layout = learned.layout
         labels, group = group_codes(learned.labels, self.groups)
         known_items = np.flatnonzero(learned.known)

@@ -18,7 +18,7 @@ from spectral_irt.calibration import RATING_SCALE, Calibration
 from spectral_irt.chain.prior import AMPLE_INFORMATION, Regularization, TermPrior
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.bias import bias_factors
-from spectral_irt.conditional.errors import centered, parameter_covariance, parameter_variance, steadied
+from spectral_irt.conditional.errors import center_parts, parameter_covariance, parameter_variance, score_factors
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at, residuals
 from spectral_irt.conditional.likelihood import Likelihood, passed_counts
 from spectral_irt.conditional.linear import Ridge
@@ -169,7 +169,7 @@ def _parameter_errors(
                 f"errors that allow for clusters are for designs of up to {DENSE_PARAMETERS:,} parameters, and this "
                 f"one has {len(optimum.eta):,}. Leave out the clusters."
             )
-        scores = _steadied(responses, design, optimum)
+        scores = _score_squares(responses, design, optimum)
         variance = parameter_variance(optimum, normalize, scores.squares, scores.factor, seed)
         return ParameterErrors("multiplier", variance)
     method = "information" if se == "information" else "dense"
@@ -180,7 +180,7 @@ def _parameter_errors(
         covariance = normalize(normalize(parameter_covariance(optimum, True, information, meat=meat)).T)
         return ParameterErrors(f"sandwich, {int(clusters.max()) + 1:,} clusters", np.diag(covariance), covariance)
     if se not in ("dense", "information"):
-        factor = _steadied(responses, design, optimum).factor
+        factor = _score_squares(responses, design, optimum).factor
     covariance = parameter_covariance(optimum, method == "dense", information, factor)
     covariance = normalize(normalize(covariance).T)
     if se == "auto":
@@ -289,7 +289,7 @@ def _fit_of_scale(
     covariance = None
     if result.covariance is not None:
         covariance = a @ (a @ result.covariance).T
-    beta, covariance = centered(layout, a @ result.eta, covariance, part)
+    beta, covariance = center_parts(layout, a @ result.eta, covariance, part)
     unknown = between_parts(part, alpha=0.0, equal_means=False)[layout.item]
     errors = Errors(result.errors_of(a) + unknown, method=result.se_method)
     extra: dict[str, Any] = {"covariance_within_parts": None}
@@ -511,7 +511,7 @@ class SquaredScores(NamedTuple):
     factor: Floats
 
 
-def _steadied(responses: Responses, design: DesignMatrix, optimum: PenalizedPoint) -> SquaredScores:
+def _score_squares(responses: Responses, design: DesignMatrix, optimum: PenalizedPoint) -> SquaredScores:
     """The squared scores of parameters that few people met are drawn towards those of their term."""
     layout = responses.thresholds
     a = design.matrix
@@ -519,7 +519,7 @@ def _steadied(responses: Responses, design: DesignMatrix, optimum: PenalizedPoin
     n_people = responses.entries.sum(_people, layout, meets)
     squares = optimum.point.score_squares(a)
     term_of_parameter = design.of_columns(lambda term: -1 if term.weight is None else design.terms.index(term))
-    return SquaredScores(squares, steadied(optimum.matrix.diagonal(), squares, n_people, term_of_parameter))
+    return SquaredScores(squares, score_factors(optimum.matrix.diagonal(), squares, n_people, term_of_parameter))
 
 
 def _people(block: Block, layout: Thresholds, meets: sparse.csr_array) -> Floats:

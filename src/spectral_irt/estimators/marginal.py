@@ -110,7 +110,7 @@ class Marginal(RaschEstimator):
         if design == ADAPTIVE:
             findings.append(_adaptive_finding(groups is not None, fit.better))
         n_free = usable.thresholds.n_entries if a is None else a.shape[1]
-        extra = _described(fit, populations, members, n_free + errors.n_of_populations)
+        extra = _population_fields(fit, populations, members, n_free + errors.n_of_populations)
         if weight_of_person is not None:
             extra["weighted"] = (responses.persons, weight_of_person)
         of_thresholds = Errors(np.sqrt(np.maximum(errors.variance, 0)))
@@ -241,7 +241,9 @@ class MarginalRatingScale(RatingScale, Marginal):
     """
 
 
-def _described(fit: MarginalFit, populations: Columns, members: Sequence[Members], n_parameters: int) -> dict[str, Any]:
+def _population_fields(
+    fit: MarginalFit, populations: Columns, members: Sequence[Members], n_parameters: int
+) -> dict[str, Any]:
     """What the fitted estimator says of the people, and information criteria."""
     n_persons = int(populations["n"].sum())
     mean = populations["mean"]

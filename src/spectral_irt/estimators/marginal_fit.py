@@ -20,6 +20,7 @@ from spectral_irt.estimators.population import (
     ExpectedCounts,
     Members,
     Population,
+    chances_of_passing,
     distribution,
     enough_nodes,
     expected_counts,
@@ -27,7 +28,6 @@ from spectral_irt.estimators.population import (
     marginal_scores,
     normal_population,
     passed_last,
-    passing,
     posteriors,
 )
 from spectral_irt.numerics import Anderson, gram, safe_divide
@@ -99,7 +99,7 @@ def marginal_difficulty(
     n_nodes = enough_nodes(float(np.exp(log_sigmas.max())), longest)
     end = em.solve(rough.x, n_nodes, tol, max_iter)
     beta, means, log_sigmas = em.split(end.x)
-    center = float(layout.averaging() @ beta)
+    center = float(layout.mean_weights() @ beta)
     populations = tuple(
         normal_population(sd, n_nodes, mean) for sd, mean in zip(np.exp(log_sigmas), means - center, strict=True)
     )
@@ -252,11 +252,11 @@ def _polynomial_weights(
         shape = distribution(nodes, log_weights + basis @ x[n_eta:], basis)
         expected = ExpectedCounts(*people.sum(expected_counts, thresholds, shape, layout))
         answers = expected.answers[layout.item]
-        of_thresholds = (answers * passing(thresholds, nodes, layout)).sum(axis=1) - passed
+        of_thresholds = (answers * chances_of_passing(thresholds, nodes, layout)).sum(axis=1) - passed
         of_shape = basis.T @ (expected.persons - size * np.exp(shape.log_weights))
         return -float(expected.loglik), -np.concatenate([a.T @ of_thresholds, of_shape]) * scale
 
-    p = passing(beta, nodes, layout)
+    p = chances_of_passing(beta, nodes, layout)
     answers = people.sum(expected_counts, beta, start, layout)[0][layout.item]
     of_eta = (a * a).T @ (answers * p * (1 - p)).sum(axis=1)
     information = np.concatenate([of_eta, np.full(degree, 0.1 * size)])
@@ -270,7 +270,7 @@ def _polynomial_weights(
     )
     x = minimum.x * scale
     beta = a @ x[:n_eta]
-    center = float(layout.averaging() @ beta)
+    center = float(layout.mean_weights() @ beta)
     shape = distribution(nodes - center, log_weights + basis @ x[n_eta:], basis)
     residual = float(np.abs(minimum.jac).max())
     return MarginalFit(beta - center, (shape,), -float(minimum.fun), int(minimum.nfev) + 1, residual)
@@ -279,7 +279,7 @@ def _polynomial_weights(
 def _item_step(beta: Floats, counts: Floats, passed: Floats, nodes: Floats, layout: Thresholds, design: Any) -> Floats:
     """The M step of every item at once: sum_q counts_iq P(X >= k | node_q) = passed_k, by Newton's method."""
     for _ in range(ITEM_STEPS):
-        p = passing(beta, nodes, layout)
+        p = chances_of_passing(beta, nodes, layout)
         excess = np.einsum("ik,ik->i", counts[layout.item], p) - passed
         blocks = given_ability(counts, p, layout)
         if design is not None:
@@ -346,7 +346,7 @@ def information(
     off: P(X >= k), and the statistics, projected on the first `order` polynomials that are orthonormal under the
     posterior; what is left out falls with the posterior variance to the power `order`.
     """
-    p = passing(beta, population.nodes, layout)
+    p = chances_of_passing(beta, population.nodes, layout)
     statistics = population.statistics
     n_thresholds = len(beta)
     n_statistics = statistics.shape[1]
@@ -456,7 +456,7 @@ def marginal_information(
         estimated[0] = False
         estimated[1::2] &= with_sigma
     of_others = of_others[np.ix_(estimated, estimated)]
-    weights = layout.averaging()
+    weights = layout.mean_weights()
     if not dense:
         return MarginalInformation(of_others, of_thresholds, estimated, weights, design)
     to_mean = weights

@@ -131,7 +131,7 @@ def log_denominators(beta: Floats, population: Population, layout: Thresholds) -
     return np.asarray(np.logaddexp.reduce(x, axis=2))
 
 
-def passing(beta: Floats, nodes: Floats, layout: Thresholds) -> Floats:
+def chances_of_passing(beta: Floats, nodes: Floats, layout: Thresholds) -> Floats:
     """P(X >= k) of every threshold k at every node."""
     if layout.binary:
         return sigmoid(nodes - beta[:, None])
@@ -185,7 +185,7 @@ def marginal_scores(
     """What each person adds to the gradient of the marginal likelihood: E[P(X_li >= k) | answers of l] - 1{X_li >= k},
     people x thresholds; then the expected statistics of the population, times `others`: where these stand among the
     parameters of all populations."""
-    p = passing(beta, population.nodes, layout)
+    p = chances_of_passing(beta, population.nodes, layout)
     statistics = population.statistics @ others
     passes = []
     of_population = []

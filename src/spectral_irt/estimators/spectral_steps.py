@@ -22,15 +22,15 @@ from spectral_irt.chain.prior import (
     Regularization,
     check_regularization,
     enough_is_known,
-    fading,
     fading_of_both,
     plan_prior,
     precision_of_some,
+    share_of_prior,
     shift_of_step,
     with_effect,
 )
 from spectral_irt.chain.stationary import Rounds, linked_items
-from spectral_irt.conditional.errors import centered
+from spectral_irt.conditional.errors import center_parts
 from spectral_irt.conditional.likelihood import QUICK_ANSWERS, Likelihood
 from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton
 from spectral_irt.conditional.penalized import PenalizedPoint
@@ -44,10 +44,10 @@ from spectral_irt.estimators.chain_alone import ChainOptions, ChainPrior, chain_
 from spectral_irt.estimators.estimable import (
     Errors,
     EstimableItems,
+    finding_on_groups,
     items_taking_part,
     person_weights,
     slow_mixing,
-    unlinked,
     weights_finding,
 )
 from spectral_irt.estimators.spectral_errors import QUICK_ITEMS, SE_METHODS, SLOW, errors_of, unknown_levels
@@ -322,7 +322,7 @@ def _let_out(plan: FitPlan, rounds: Rounds) -> LetOut:
     alpha = rounds.plan.alpha
     # Flow out of an item; what flows in is more by the prior's pull, and the information is between the two.
     information = np.maximum(rounds.information() + alpha * beta / 2, 0.0)
-    fade = fading(plan.information, plan.tied_within_parts, alpha)
+    fade = share_of_prior(plan.information, plan.tied_within_parts, alpha)
     precision = precision_of_some(beta, information, alpha, fade)
     faded = fade * precision
     total = information + faded
@@ -352,7 +352,7 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
     location_fade = np.ones(usable.n_items)
     offset_fade = np.zeros(0) if layout.binary else np.ones(layout.n_entries)
     if regularization.estimated and layout.binary:
-        location_fade = fading(plan.information, tied, chain.chain_precision)
+        location_fade = share_of_prior(plan.information, tied, chain.chain_precision)
     elif regularization.estimated:
         location_fade, offset_fade = fading_of_both(layout, plan.information, tied, chain.thresholds)
     held = layout.sum((~fixed).astype(float)) == 0
@@ -446,7 +446,7 @@ def estimate_of(solution: Solution, errors: Errors, equal_means: bool) -> Estima
         if plan.anchored is None:
             items = replace(items, findings=_about_loose_parts(items, solution.parts, equal_means))
     if plan.anchored is None and not layout.binary:
-        beta, _ = centered(layout, beta, None, solution.parts)
+        beta, _ = center_parts(layout, beta, None, solution.parts)
     estimate = items.estimate(
         beta,
         errors,
@@ -466,7 +466,7 @@ def estimate_of(solution: Solution, errors: Errors, equal_means: bool) -> Estima
 def _about_loose_parts(items: EstimableItems, parts: Ints, equal_means: bool) -> tuple[Finding, ...]:
     """The findings on the design, with what was assumed about parts without a link in the place of that they exist."""
     others = [finding for finding in items.findings if finding.code != "disconnected"]
-    return (*others, unlinked(items.responses, parts, equal_means))
+    return (*others, finding_on_groups(items.responses, parts, equal_means))
 
 
 def _findings(solution: Solution, method: str | None) -> list[Finding]:

@@ -27,7 +27,7 @@ from spectral_irt.errors import Finding, OptionError, ReadError, ResponseValueEr
 from spectral_irt.reading.formats import LOGGED, File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.jsonl import numbered_objects
-from spectral_irt.reading.text_pieces import HEAD_BYTES, unpacked
+from spectral_irt.reading.text_pieces import HEAD_BYTES, pieces_in_utf8
 from spectral_irt.text import listed, printable
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
@@ -202,7 +202,7 @@ def written_by(file: File) -> ModuleType | None:
     if file.family not in LOGGED or file.uri is not None:
         return None
     if file.compression is not None:
-        head = next(unpacked(file, HEAD_BYTES))[0][:HEAD_BYTES]
+        head = next(pieces_in_utf8(file, HEAD_BYTES))[0][:HEAD_BYTES]
     else:
         with open(file.path, "rb") as opened:
             head = opened.read(HEAD_BYTES)

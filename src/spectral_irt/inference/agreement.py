@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.exact import Contour, PatternPart, padded, pattern_parts
+from spectral_irt.conditional.exact import Contour, PatternPart, padded_sums, pattern_parts
 from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items, rows_of
@@ -41,7 +41,7 @@ def agreement(calibration: Calibration, responses: Responses, name: str) -> Colu
     parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
     with_padding = (np.append(thing, thing.max(initial=-1) + 1), np.append(level, len(labels)))
     expected = extreme  # where the total is the lowest or the highest, all ratings are alike
-    for part in parts.map(_expected_pairs, padded(layout, beta), *with_padding):
+    for part in parts.map(_expected_pairs, padded_sums(layout, beta), *with_padding):
         expected = expected + part[:-1]
     with np.errstate(invalid="ignore"):
         return {"pairs": pairs.astype(np.int64), "agreement": alike / pairs, "expected": expected / pairs}

@@ -17,7 +17,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.inference.items.categories import category_sums
 from spectral_irt.model import category_probabilities
-from spectral_irt.persons.abilities import checked
+from spectral_irt.persons.abilities import thresholds_of
 from spectral_irt.persons.residuals import LEAST, UNEXPECTED_OF_ALL, answers_at
 from spectral_irt.tables import Columns
 
@@ -112,7 +112,7 @@ def unexpected_ratings(
 ) -> Columns:
     """Ratings three or more standard deviations from what is expected, the farthest first:
     `person, item, rater, ..., response, expected, z, ability`, in the codes of the data."""
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     position = np.arange(responses.n_persons)
     kernel_arguments = (beta, responses.thresholds, codes_of_ratings(rated))
     unexpected = Unexpected(*responses.entries.gather(_unexpected, *kernel_arguments, persons=(ability, position)))

@@ -108,7 +108,7 @@ def center_of_items(difference: Floats, errors: JointErrors, item: Ints, level: 
         center = robust_center(difference, errors, level=level)
         return CenterOfItems(center, choice_variance(difference, errors, center))
     item_difference = np.bincount(item, difference) / np.bincount(item)
-    item_errors = errors.averaged(item)
+    item_errors = errors.of_group_means(item)
     of_items = robust_center(item_difference, item_errors, level=level)
     stays = of_items.agrees[item]
     center = robust_center(difference[stays], errors.take(stays), level=level)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.responses import turned
+from spectral_irt.data.responses import transpose
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
@@ -209,7 +209,7 @@ class Leaderboard(RankedBoard):
     @cached_property
     def by_prompt(self) -> Responses:
         """The same answers with prompts as people and models as items."""
-        return turned(self.answers)
+        return transpose(self.answers)
 
     @cached_property
     def _alike(self) -> AlikeModels:

@@ -109,7 +109,7 @@ def abilities(
         )
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
-    beta = checked(responses, difficulty)
+    beta = thresholds_of(responses, difficulty)
     prior = None
     if method == "eap":
         prior = population(responses, beta, prior_mean, prior_sd, weights)
@@ -118,7 +118,7 @@ def abilities(
     return Abilities(ability, se, extreme, n, score, method, prior)
 
 
-def checked(responses: Responses, difficulty: Floats) -> Floats:
+def thresholds_of(responses: Responses, difficulty: Floats) -> Floats:
     """A number for each threshold; NaN for those of an item that is not known in full."""
     beta = np.asarray(difficulty, dtype=np.float64)
     layout = responses.thresholds
@@ -306,7 +306,7 @@ def _score_errors(
 def items_met(responses: Responses, thresholds: Floats) -> Floats:
     """The mean location of the items with thresholds that each person answered; NaN without any."""
     layout = responses.thresholds
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     location = beta if layout.binary else layout.mean(beta)
     return np.asarray(responses.entries.gather(_items_met, beta, location, layout))
 

@@ -125,7 +125,7 @@ def _in_categories(
         frame_kind=responses.frame_kind,
         people=responses.people,
         codes=codes,
-    ).using(responses.engine)
+    ).with_engine(responses.engine)
 
 
 def in_categories_of(labels: NDArray[Any], max_scores: Ints, codes: Floats, responses: Responses) -> Responses:

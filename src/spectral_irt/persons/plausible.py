@@ -13,7 +13,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import checked, known_rows, population, settle
+from spectral_irt.persons.abilities import known_rows, population, settle, thresholds_of
 from spectral_irt.tables import Columns
 
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
@@ -84,7 +84,7 @@ def plausible_values(
     """
     if draws < 1:
         raise OptionError(f"`draws` is {draws}; it is a whole number, 1 or more.")
-    beta = checked(responses, difficulty)
+    beta = thresholds_of(responses, difficulty)
     if given is None:
         given_mean, given_sd = prior or (None, None)
         mean, sd = population(responses, beta, given_mean, given_sd, weights)

@@ -29,7 +29,7 @@ from spectral_irt.data.block import CACHED, Floats, Ints, Thresholds, answered_i
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import fill_scaled
-from spectral_irt.persons.abilities import Abilities, answers_with_difficulty, checked
+from spectral_irt.persons.abilities import Abilities, answers_with_difficulty, thresholds_of
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed
 
@@ -80,10 +80,10 @@ def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, outer: Floats
         infit = square / v
         q_out = np.sqrt(np.maximum(outer, 0)) / n
         q_in = np.sqrt(np.maximum(inner, 0)) / v
-        return MeanSquares(n, infit, standardized(infit, q_in), outfit, standardized(outfit, q_out))
+        return MeanSquares(n, infit, z_of_mean_square(infit, q_in), outfit, z_of_mean_square(outfit, q_out))
 
 
-def standardized(mean_square: Floats, q: Floats) -> Floats:
+def z_of_mean_square(mean_square: Floats, q: Floats) -> Floats:
     """Wilson & Hilferty's normal form; NaN where the mean square cannot vary (all V = 1/4)."""
     z = (np.cbrt(mean_square) - 1) * 3 / np.minimum(q, LARGEST_Q) + np.minimum(q, LARGEST_Q**2 / q) / 3
     return np.where(q > 0, z, np.nan)
@@ -91,7 +91,7 @@ def standardized(mean_square: Floats, q: Floats) -> Floats:
 
 def person_mean_squares(responses: Responses, thresholds: Floats, ability: Floats) -> MeanSquares:
     """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     layout = responses.thresholds
     sums = _sums_of_right_and_wrong if layout.binary else _sums_of_categories
     return mean_squares(*responses.entries.gather(sums, beta, layout, persons=(ability,)))

@@ -20,7 +20,7 @@ from spectral_irt.data.shared_sets import set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
-from spectral_irt.persons.abilities import Abilities, checked, known_rows
+from spectral_irt.persons.abilities import Abilities, known_rows, thresholds_of
 from spectral_irt.tables import Columns
 from spectral_irt.text import count_are, listed
 
@@ -45,7 +45,7 @@ class Form:
         return Form(self.thresholds[self.layout.of_items(items)], Thresholds(self.layout.max_score[items]))
 
     @property
-    def known(self) -> Ints:
+    def known_items(self) -> Ints:
         """Positions of the items with an estimate."""
         return np.flatnonzero(np.isfinite(self.layout.mean(self.thresholds)))
 
@@ -55,7 +55,7 @@ class Form:
 
     def ends(self) -> tuple[float, float]:
         """Warm's abilities of the lowest and the highest score on all items with an estimate."""
-        form = self.take(self.known)
+        form = self.take(self.known_items)
         low, high = score_abilities(form.thresholds, form.layout, scores=np.array([0, form.max_score]))[0].tolist()
         return low, high
 
@@ -158,7 +158,7 @@ def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | No
     ([[0, 1, 2, 3, 4]], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1])
     """
     booklets = booklets_of(responses) if booklets is None else booklets
-    beta = checked(responses, difficulty)
+    beta = thresholds_of(responses, difficulty)
     layout = responses.thresholds
     has_location = np.isfinite(layout.mean(beta))
     table = scramble(np.arange(responses.n_items, dtype=np.int32), 1)
@@ -171,7 +171,7 @@ def find_forms(responses: Responses, difficulty: Floats, booklets: Booklets | No
     if booklets.column is None:
         usable = ((people >= FEWEST) & (n_items >= SHORTEST)) | ((n_sets == 1) & (people > 0))
         usable &= _first_of_each(members)  # two may differ by items without a difficulty alone
-        complete = _complete(responses, members * usable, _joined(members, booklets.form), lengths)
+        complete = _complete(responses, members * usable, _first_of_equal_forms(members, booklets.form), lengths)
     else:
         usable = n_items > 0
     affordable = np.cumsum(np.where(usable, (n_items + 1.0) * n_items, 0.0)) <= CELLS
@@ -203,7 +203,7 @@ def _first_of_each(members: Mask) -> Mask:
     return mask
 
 
-def _joined(members: Mask, form: Ints) -> Ints:
+def _first_of_equal_forms(members: Mask, form: Ints) -> Ints:
     """The form of each person, of equal ones the first."""
     if not members.shape[1]:
         return form

@@ -44,11 +44,11 @@ def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
     >>> all_shown(["a very long name of an item, form A", "a very long name of an item, form B"], 16)
     ['a very long na…A', 'a very long na…B']
     """
-    from spectral_irt.terminal.labels import shortened
+    from spectral_irt.terminal.labels import shorten
 
     return [
         "".join(character if character.isascii() or _drawable(character) else MISSING for character in text)
-        for text in shortened(labels, longest, "…")
+        for text in shorten(labels, longest, "…")
     ]
 
 

@@ -320,19 +320,19 @@ def _responses(
     """The responses of any source, under this engine; blanks that are wrong go by the form of each person."""
     if isinstance(source, Responses):
         _refuse_options(options, *where)
-        return source.using(engine)
+        return source.with_engine(engine)
     if source is None and not where.in_database:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
     if not (where.in_database or is_frame(source) or names_files(source)):
-        return _read_array(source, options).using(engine)
+        return _read_array(source, options).with_engine(engine)
     from spectral_irt.reading import tables
 
     def read_as(options: ReadOptions) -> Responses:
         if where.in_database:
             of_files = where.sheet or where.encoding
-            return tables.read_query(source, where.sql, where.database, of_files, options).using(engine)
+            return tables.read_query(source, where.sql, where.database, of_files, options).with_engine(engine)
         if is_frame(source):
-            return tables.read_frame(source, options).using(engine)
+            return tables.read_frame(source, options).with_engine(engine)
         return tables.read_files(source, options, where.sheet, where.encoding, engine)
 
     scoring = options.scoring

@@ -18,7 +18,7 @@ from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, one_spelling
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import ReadOptions, item_columns
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.item_columns import WHEN, are_answers, named, parts_of, says_attribute, words_of
+from spectral_irt.reading.item_columns import WHEN, are_answers, match_names, parts_of, says_attribute, words_of
 from spectral_irt.reading.unlike_columns import FEW_VALUES
 from spectral_irt.text import listed
 
@@ -187,7 +187,7 @@ def _only_column_left(table: Table, candidates: Candidates, ignored: set[int]) -
 def _positions_to_ignore(table: Table, part: Any) -> set[int]:
     """The column of this name, or those that a pattern such as "Post*" means; an error where there is none."""
     if isinstance(part, str) and part not in map(str, table.columns):
-        matching = {k for k, meant in enumerate(named([part], table.columns)) if meant}
+        matching = {k for k, meant in enumerate(match_names([part], table.columns)) if meant}
         if matching:
             return matching
     return {table.position("ignore", part)}
@@ -213,7 +213,7 @@ def _looks_long(table: Table, options: ReadOptions, candidates: Candidates) -> b
     if options.facets and _is_a_criterion(table, first, options.facets):
         return False
     if not are_answers(table.head(first)):
-        columns = _quoted(table, candidates["person"] + candidates["item"])
+        columns = _column_names(table, candidates["person"] + candidates["item"])
         raise ReadError(
             f"{table.name} seems to be long (it has columns {columns}), but which of {listed(table.columns)} holds the "
             "responses? Say `response=`; or `format='wide'`."
@@ -262,7 +262,7 @@ def _unclear(table: Table, role: str, candidates: Sequence[int], likely: Sequenc
     """Several columns could have a role, or none."""
     problem = f"no column seems to hold the {role}; the columns are {listed(table.columns)}"
     if candidates:
-        problem = f"{_quoted(table, candidates)} could each hold the {role}"
+        problem = f"{_column_names(table, candidates)} could each hold the {role}"
     example = repr(table.columns[(*likely, *candidates)[0]]) if candidates else ""
     return ReadError(f"{table.name}: {problem}. Say which one with `{role}={example}`.")
 
@@ -283,7 +283,7 @@ def _objects(table: Table, options: ReadOptions, response: int | None, people: S
     return Long(person, item, response, row=number)
 
 
-def _quoted(table: Table, positions: Iterable[int]) -> str:
+def _column_names(table: Table, positions: Iterable[int]) -> str:
     return " and ".join(repr(str(table.columns[k])) for k in positions)
 
 
@@ -322,7 +322,7 @@ def _label_column(table: Table, options: ReadOptions, ignored: set[int]) -> int 
     """The first column, if it labels the rows; columns that are not items do not count as the first, and one that
     numbers the rows labels them only where no names are beside it, or where two have the same."""
     numbers: int | None = None
-    meant = named(options.items, table.columns) if options.items else [False] * len(table.columns)
+    meant = match_names(options.items, table.columns) if options.items else [False] * len(table.columns)
     items_of_key = set(map(str, options.scoring.key or ()))
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:

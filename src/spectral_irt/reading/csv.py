@@ -21,7 +21,7 @@ from spectral_irt.reading import text_pieces
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, by_position, check_header, polars_errors_named
 from spectral_irt.reading.text_pieces import HEAD_BYTES, RawPiece, end_of_last_record, outside_quotes, raw_pieces
-from spectral_irt.tables import GUARDED, unguarded
+from spectral_irt.tables import GUARDED, cell_text
 from spectral_irt.text import count, listed
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -88,7 +88,7 @@ class CsvText:
         """Records as text columns, named by position."""
         places = np.searchsorted(sorted(columns), columns).tolist()
         for piece in self.bodies():
-            yield by_position(self._parsed(piece, piece.data, sorted(columns), 1)[:, places]), piece.done
+            yield by_position(self._parse(piece, piece.data, sorted(columns), 1)[:, places]), piece.done
 
     def cells(self, size: int | None = None) -> Iterator[tuple[pl.Series, float]]:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
@@ -99,9 +99,9 @@ class CsvText:
                 data = array.tobytes()
             else:
                 data = piece.data.replace(self.separator.encode(), b"\n")
-            yield self._parsed(piece, data, [0], len(self.columns)).to_series(), piece.done
+            yield self._parse(piece, data, [0], len(self.columns)).to_series(), piece.done
 
-    def _parsed(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
+    def _parse(self, piece: RawPiece, data: bytes, columns: list[int], lines_each: int) -> pl.DataFrame:
         if not data:
             return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in columns})
         try:
@@ -144,7 +144,7 @@ def open_table(file: File) -> Table:
     except csv.Error as error:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
     if "'" in header:
-        columns = list(map(unguarded, columns))
+        columns = list(map(cell_text, columns))
     check_header(file.name, columns, "the line below the title" if titles else "its first line")
     text = CsvText(file, separator, columns, ends[titles])
     n = len(columns)

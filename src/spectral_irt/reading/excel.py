@@ -124,12 +124,12 @@ def _reader_errors_named(file: File) -> AbstractContextManager[None]:
 
 def sheet_names(file: File) -> list[str]:
     with _reader_errors_named(file):
-        return list(_opened(file)[0].sheet_names)
+        return list(_open_workbook(file)[0].sheet_names)
 
 
 def _load(file: File) -> Cells:
     with _reader_errors_named(file):
-        reader, parts = _opened(file)
+        reader, parts = _open_workbook(file)
         names: list[str] = list(reader.sheet_names)
         opened: dict[str, tuple[Any, HiddenCells | None]] = {}
         wanted = names if file.sheet is None else [_named_sheet(file, names)]
@@ -146,7 +146,7 @@ def _load(file: File) -> Cells:
         if hidden and column in hidden.errors:
             places, texts = zip(*hidden.errors[column], strict=True)
             frame = frame.with_columns(frame.to_series(k).scatter(list(places), list(texts)))
-    rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
+    rows = np.flatnonzero(_cells_per_row(frame)) if frame.width else np.arange(0)
     if not len(rows):
         raise ReadError(f"{name} is empty.")
     date = ISO_DATE if file.path.suffix.lower() == ".ods" else DATE
@@ -184,14 +184,14 @@ def _named_sheet(file: File, names: list[str]) -> str:
     raise OptionError(f"{what} its sheets are {listed(names)}.{did_you_mean(asked, names)}")
 
 
-def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
+def _cells_per_row(frame: pl.DataFrame) -> NDArray[np.int64]:
     """How many cells of each row hold something."""
     return frame.select(pl.sum_horizontal(pl.all().is_not_null().cast(pl.Int64))).to_series().to_numpy()
 
 
 def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
     """The first row that holds something, except for titles above a table; and a note on those."""
-    filled = _filled(cells.frame)
+    filled = _cells_per_row(cells.frame)
     rows = np.flatnonzero(filled)
     titles = 0
     while titles + 1 < len(rows):
@@ -218,7 +218,7 @@ def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
 
 def _without_remarks(cells: Cells, header: int) -> tuple[Cells, tuple[Finding, ...]]:
     """The cells without what is written below the table: after an empty row, rows with a single cell; and a note."""
-    filled = _filled(cells.frame)[header + 1 :]
+    filled = _cells_per_row(cells.frame)[header + 1 :]
     answered = np.flatnonzero(filled > 1)
     if not len(answered) or filled.max() < WIDE_ENOUGH:
         return cells, ()
@@ -259,7 +259,7 @@ def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
             raise ReadError(f"{what} the spreadsheet program has probably made it out of a code such as 1-2. {remedy}")
 
 
-def _opened(file: File) -> tuple[Any, dict[str, str]]:
+def _open_workbook(file: File) -> tuple[Any, dict[str, str]]:
     """The reader of a workbook, and the part of an .xlsx archive that holds each sheet; an error when it is none, has a
     password, or would unpack to more than any workbook."""
     import fastexcel

@@ -219,7 +219,7 @@ def _at_address(text: str) -> list[File]:
     if parts.scheme == "file":
         return expand(unquote(parts.path))
     if parts.scheme in SITES:
-        return [replace(recognize(_fetched(text, name)), name=name)]
+        return [replace(recognize(_fetch(text, name)), name=name)]
     if parts.scheme in STORES:
         path = Path(parts.path.rstrip("/") or "/")
         family = next((family for family in STORED if path.name.lower().endswith(FORMATS[family].endings)), None)
@@ -230,13 +230,13 @@ def _at_address(text: str) -> list[File]:
     raise ReadError(f"{name!r} is an address of an unknown kind; what is read is {schemes}, or `sql=` and `database=`.")
 
 
-def _fetched(address: str, name: str) -> Path:
+def _fetch(address: str, name: str) -> Path:
     """What a site sends, in a file that is there until this process ends."""
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             announced = answer.headers.get("Content-Length")
             size = None if announced is None else int(announced)
-            path, n = _spooled(answer, Path(urlsplit(address).path).suffixes)
+            path, n = _copy_of_stream(answer, Path(urlsplit(address).path).suffixes)
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = _why_not_fetched(address, error)
         raise ReadError(f"{name} cannot be fetched: {reason}. Check the address, and that it can be reached.") from None
@@ -273,13 +273,13 @@ def _standard_input() -> Path:
         raise ReadError("'-' is standard input, and that is closed; pipe the answers into the command, or name a file.")
     if sys.stdin.isatty():
         raise ReadError("'-' is standard input; pipe something into it, as in cat answers.csv | spectral-irt fit -.")
-    path, n = _spooled(stream, ())
+    path, n = _copy_of_stream(stream, ())
     if not n:
         raise ReadError("standard input is empty; check that whatever writes to it had something to say.")
     return path
 
 
-def _spooled(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
+def _copy_of_stream(stream: IO[bytes], suffixes: Iterable[str]) -> tuple[Path, int]:
     """A copy of a stream, named after what it holds, and its size."""
     start = stream.read(CHUNK)
     folder = Spill().folder

@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.labels import NOT_ANSWERED, SUSPECTS, Labels, is_missing, label_array, nobody, one_spelling
-from spectral_irt.data.values import filled, plain_values, series_of
+from spectral_irt.data.values import plain_values, series_of, without_mask
 from spectral_irt.errors import Finding, OptionError, ReadError, retold
 from spectral_irt.text import did_you_mean, in_short, listed, printable
 
@@ -337,7 +337,7 @@ def check_names(labels: pl.Series, where: str, rows: RowNumbers) -> None:
         raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
 
 
-def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
+def final_labels(labels: pl.Series, *, loose: bool) -> pl.Series:
     """Labels as they stay: loose texts become integers when all are whole numbers, written the plain way."""
     if not loose or labels.dtype != pl.String or not len(labels):
         return labels
@@ -363,7 +363,7 @@ def long_frame(*columns: ArrayLike) -> pl.DataFrame:
 
 def _column(values: ArrayLike) -> NDArray[Any]:
     """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
-    array = filled(values)
+    array = without_mask(values)
     if array.dtype.kind in "US":
         array = np.asarray(values, dtype=object)
     if array.ndim != 1:

@@ -139,7 +139,7 @@ def parts_of(given: Any, known: Iterable[Any]) -> list[Any]:
     return [part.strip() for part in given.split(",") if part.strip()]
 
 
-def named(given: Sequence[Any], names: Sequence[Any]) -> list[bool]:
+def match_names(given: Sequence[Any], names: Sequence[Any]) -> list[bool]:
     """Which of the names are meant by names and patterns such as "q*"."""
     patterns = [str(part) for name in given for part in parts_of(name, names)]
     return [any(str(name) == pattern or fnmatchcase(str(name), pattern) for pattern in patterns) for name in names]
@@ -148,7 +148,7 @@ def named(given: Sequence[Any], names: Sequence[Any]) -> list[bool]:
 def check_named(given: Sequence[Any], names: Sequence[Any], source: str) -> None:
     """Refuse a name or pattern of items that is not there."""
     for part in (part for name in given for part in parts_of(name, names)):
-        if not any(named([part], names)):
+        if not any(match_names([part], names)):
             what = f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}."
             raise OptionError(f"{what} Give names or patterns such as `items='q*'`.")
 
@@ -387,7 +387,7 @@ def choose_columns(table: Table, candidates: Sequence[int], options: ReadOptions
     """Those of these columns that are items, by the first rows or by every row."""
     names = [table.columns[k] for k in candidates]
     if options.items:
-        return ChosenColumns(list(compress(candidates, named(options.items, names))), {})
+        return ChosenColumns(list(compress(candidates, match_names(options.items, names))), {})
     if options.scoring.key:
         in_key = positions(names, options.scoring.key) >= 0
         if in_key.any():

@@ -45,10 +45,10 @@ def numbered_objects(
     for piece in raw_pieces(file, end_of_last_line, size):
         texts = piece.data.decode().split("\n") if piece.data.strip() else []  # there may be very many blank lines
         lines = [(k, text) for k, text in enumerate(texts, start=piece.line) if text.strip()]
-        yield [(k, _parsed(f"{file.name}: line {k:,}", text, hook)) for k, text in lines], piece.done
+        yield [(k, _parse_object(f"{file.name}: line {k:,}", text, hook)) for k, text in lines], piece.done
 
 
-def _parsed(where: str, text: str, hook: Callable[..., Any] | None) -> dict[str, Any]:
+def _parse_object(where: str, text: str, hook: Callable[..., Any] | None) -> dict[str, Any]:
     hint = "Put each object on a line of its own"
     try:
         value = json.loads(text, object_pairs_hook=hook)
@@ -87,7 +87,9 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "a number")
 
 
-def _apart(file: File, field: str, objects: Numbered, number: int, start: Numbered) -> Iterator[tuple[int, Any]]:
+def _rows_of_answers(
+    file: File, field: str, objects: Numbered, number: int, start: Numbered
+) -> Iterator[tuple[int, Any]]:
     """A row for each answer, with the other fields of its person; people are numbered from `number`."""
     known = [one.get(field) for _, one in (*objects, *start)]
     some = next((item for answers in known if isinstance(answers, dict) for item in answers), None)
@@ -122,7 +124,7 @@ def open_table(file: File) -> Table:
     def rows(objects: Numbered, chosen: Sequence[int], number: int = 1) -> pl.DataFrame:
         answers = next((fields[k] for k in chosen if fields[k] in nested), None)
         if answers is not None:
-            objects = list(_apart(file, answers, objects, number, start))
+            objects = list(_rows_of_answers(file, answers, objects, number, start))
         return pl.DataFrame({str(n): column(objects, fields[k]) for n, k in enumerate(chosen)})
 
     def column(objects: Numbered, name: Any) -> pl.Series:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.answer_key import checked_key, folded
+from spectral_irt.data.answer_key import checked_key, option_key
 from spectral_irt.data.labels import NOT_ANSWERED, one_spelling, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import Finding, OptionError
@@ -141,9 +141,9 @@ def _key_in_row(table: Table, layout: Wide, row: int, label: str, *, at_an_end: 
         if answer is None or answer in NOT_ANSWERED:
             continue
         right[table.columns[k]] = answer
-        options_of_item = {folded(text) for text in others if text is not None}
+        options_of_item = {option_key(text) for text in others if text is not None}
         chosen |= options_of_item
-        n_chosen += any(folded(part.strip()) in options_of_item for part in answer.split("|"))
+        n_chosen += any(option_key(part.strip()) in options_of_item for part in answer.split("|"))
     is_complete = len(right) == len(layout.columns) == n_chosen
     is_mostly_there = len(right) > MOST * len(layout.columns) and n_chosen > MOST * len(right)
     if len(right) < 2 or not (is_complete or (at_an_end and is_mostly_there)):
@@ -194,7 +194,7 @@ def _compare(key_row: KeyRow, other: Mapping[Any, Mapping[str, int]], name: str,
             continue
         best = max(known[k].values())
         right_there = [text for text, score in known[k].items() if score == best]
-        if {folded(text) for text in right} != {folded(text) for text in right_there}:
+        if {option_key(text) for text in right} != {option_key(text) for text in right_there}:
             different.append(f"{item}: {'|'.join(right)!r} in the row, {'|'.join(right_there)!r} in {name}")
     if different:
         row = _row_number(table, key_row.row)
@@ -213,22 +213,22 @@ def _row_number(table: Table, row: int) -> int:
 def _drop_rows(table: Table, rows: Sequence[int]) -> Table:
     """The table without these rows; rows below them keep their numbers."""
 
-    def kept(start: int, height: int) -> pl.Series:
+    def stays(start: int, height: int) -> pl.Series:
         return pl.Series(~np.isin(np.arange(start, start + height), rows))
 
     def head(k: int) -> pl.Series:
         values = table.head(k)
-        return values.filter(kept(0, len(values)))
+        return values.filter(stays(0, len(values)))
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         start = 0
         for frame, done in table.pieces(chosen):
-            yield frame.filter(kept(start, frame.height)), done
+            yield frame.filter(stays(start, frame.height)), done
             start += frame.height
 
     labels = table.row_labels
     if labels is not None:
-        labels = labels.filter(kept(0, len(labels)))
+        labels = labels.filter(stays(0, len(labels)))
     return replace(table, head=head, pieces=pieces, cells=None, row_labels=labels, rows_left_out=tuple(sorted(rows)))
 
 
@@ -239,7 +239,7 @@ def _without_rows(table: Table, key_rows: Sequence[KeyRow], *, given: bool) -> T
     if len(rows) > 1:
         where = f"{table.name}: {' and '.join(rows)}, hold the same answer key"
     sentence = f"{where} and {one_or_many(len(rows), 'was', 'were')} used as such ({count(len(first.key), 'item')}): "
-    sentence += f"{_shown(first.key)}."
+    sentence += f"{_first_answers(first.key)}."
     if given:
         sentence = f"{where}, which is the one that was given; it is no person and was left out."
     note = Finding("key_row", "note", sentence, "If it is a person, give the row another label.")
@@ -273,6 +273,6 @@ def first_row_like_key(responses: Responses) -> tuple[Finding, ...]:
     return (Finding("first_row_like_key", "note", sentence, "If it is the key, remove the row, or label it Key."),)
 
 
-def _shown(key: Mapping[Any, str]) -> str:
+def _first_answers(key: Mapping[Any, str]) -> str:
     shown = [f"{item} {answer}" for item, answer in list(key.items())[:5]]
     return ", ".join(shown) + (f" and {len(key) - 5:,} more" if len(key) > 5 else "")

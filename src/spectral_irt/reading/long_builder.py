@@ -26,7 +26,7 @@ from spectral_irt.data.scoring import Place, refuse_blanks
 from spectral_irt.errors import ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long, plural_words
-from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, labels_of, plain_labels, settled
+from spectral_irt.reading.frame import WHOLE, RowNumbers, Table, check_names, final_labels, labels_of, plain_labels
 from spectral_irt.reading.side_tables import PersonColumns
 from spectral_irt.text import listed
 
@@ -65,20 +65,20 @@ class LabelCodes:
         return pl.concat(self._labels) if self._labels else pl.Series([], dtype=pl.Int64)
 
     def _codes(self, keys: LabelKeys, labels: pl.Series) -> tuple[Codes, pl.Series]:
-        codes = self._found(keys)
+        codes = self._find(keys)
         absent = np.flatnonzero(codes < 0)
         new = labels.gather(absent).unique(maintain_order=True)
         if len(new):
             self._labels.append(new)
             self._enter(_keys_of(new))
-            codes[absent] = self._found(tuple(key[absent] for key in keys))
+            codes[absent] = self._find(tuple(key[absent] for key in keys))
         return codes, new
 
     def _places(self, key: NDArray[np.uint64]) -> NDArray[np.int64]:
         bits = len(self._table).bit_length() - 1
         return ((key * _SPREAD) >> np.uint64(64 - bits)).view(np.int64)
 
-    def _found(self, keys: LabelKeys) -> Codes:
+    def _find(self, keys: LabelKeys) -> Codes:
         """The codes of these keys; -1 where there is none."""
         places = self._places(keys[0])
         codes = self._table.take(places)
@@ -247,7 +247,7 @@ class LongTables:
         codes = []
         for column in parts:
             different, code = np.unique(column.to_numpy(), return_inverse=True)
-            labels = settled(pl.Series(different), loose=True)
+            labels = final_labels(pl.Series(different), loose=True)
             order = labels.arg_sort().to_numpy()
             levels.append(labels_of(labels.gather(order)))
             codes.append(np.argsort(order)[code.ravel()])
@@ -275,9 +275,9 @@ class LongTables:
     def labels(self, role: str) -> pl.Series:
         """Those that came up, by code."""
         codes = self.persons if role == "person" else self.items
-        return settled(codes.labels(), loose=self._is_loose(role))
+        return final_labels(codes.labels(), loose=self._is_loose(role))
 
-    def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
+    def numbered_labels(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
         labels = self.labels(role)
         order = labels.arg_sort().to_numpy()
@@ -323,13 +323,13 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
         options.report(READ * piece.done)
     if not data.persons.size:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
-    items, item_at = data.numbering("item")
+    items, item_at = data.numbered_labels("item")
     facets = data.facets(items)
     of = None
     if facets is not None:
         items = facets.labels()
         of = (facets.items, facets.item)
-    persons, person_at = data.numbering("person")
+    persons, person_at = data.numbered_labels("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
     responses = builder.responses(persons, items, person_at, item_at, of, report)
     table, layout = data.tables[0]

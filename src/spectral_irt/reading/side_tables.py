@@ -23,7 +23,7 @@ from spectral_irt.data.labels import DECIMAL_COMMA, DECIMAL_POINT, NOT_ANSWERED,
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, SCORE_NAMES, plain
 from spectral_irt.reading.formats import read_one
-from spectral_irt.reading.frame import Table, plain_labels, polars_errors_named, settled, table_of_any_frame
+from spectral_irt.reading.frame import Table, final_labels, plain_labels, polars_errors_named, table_of_any_frame
 from spectral_irt.text import count, listed, one_or_many
 
 LABEL = "label"
@@ -81,7 +81,7 @@ class PersonColumns:
                 who = f"{count(len(twice), self.of)} {one_or_many(len(twice), 'has', 'have')}"
                 what = f"{self.source}: {who} more than one value in the column {name!r}: {listed(twice.to_list())}."
                 raise OptionError(f"{what} Give each {self.of} one.")
-            value = settled(known["value"], loose=True)
+            value = final_labels(known["value"], loose=True)
             if known.height and value.dtype == pl.String and value.str.contains(DECIMAL).all():
                 value = value.cast(pl.Float64)
             values = np.empty(known.height, dtype=object)

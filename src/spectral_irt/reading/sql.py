@@ -81,7 +81,7 @@ def _batches(sql: str, database: str) -> Iterator[pl.DataFrame]:
     except (SpectralIrtError, GeneratorExit, KeyboardInterrupt):
         raise
     except ImportError as error:
-        raise needed(error) from None
+        raise missing_driver(error) from None
     except Exception as error:
         reason = first_line(error)
         remedy = "Check it in the database"
@@ -97,10 +97,10 @@ def _opened_for_queries(sql: str, database: str) -> Any:
     """A connection over which somebody's query can read the tables of the database, and do nothing else."""
     kind = kind_of(database)[0]
     if kind == "duckdb":
-        return opened(database, **_NOTHING_ELSE)
+        return open_database(database, **_NOTHING_ELSE)
     if kind == "sqlite" and not _QUERY.match(sql):
         raise OptionError("`sql` is no query; it begins with SELECT, WITH or VALUES.")
-    connection = opened(database)
+    connection = open_database(database)
     if kind == "postgresql":
         connection.cursor().execute("SET TRANSACTION READ ONLY")  # of the transaction that the query is in, too
     return connection
@@ -130,7 +130,7 @@ def kind_of(database: str) -> tuple[str, str]:
     return "postgresql" if scheme == "postgres" else scheme, path
 
 
-def opened(database: str, **config: Any) -> Any:
+def open_database(database: str, **config: Any) -> Any:
     """A connection to a database that is read, of its own driver; `config` is for DuckDB."""
     kind, path = kind_of(database)
     if kind != "postgresql" and not Path(path).is_file():  # drivers would make an empty database of a misspelled name
@@ -149,7 +149,7 @@ def opened(database: str, **config: Any) -> Any:
 
         return postgres.connect(database)
     except ImportError as error:
-        raise needed(error) from None
+        raise missing_driver(error) from None
     except Exception as error:
         remedy = "Check that it is such a database, and that no other program has it open for writing"
         if kind == "postgresql":
@@ -168,6 +168,6 @@ def first_line(error: Exception) -> str:
     return printable(text.splitlines()[0] if text else type(error).__name__)[:300].rstrip(".! ")
 
 
-def needed(import_error: ImportError) -> DatabaseError:
+def missing_driver(import_error: ImportError) -> DatabaseError:
     how = install_extra("database")
     return DatabaseError(f"this needs a package that is not there ({import_error.name}); install it with {how}.")

@@ -99,7 +99,7 @@ def read_files(path: Any, options: ReadOptions, sheet: Any, encoding: str | None
                 responses = _by_key_sheet(files, options, read)
             if responses is None:
                 responses = read_as_written(files, read)
-            responses = responses.using(engine)
+            responses = responses.with_engine(engine)
     finally:
         for file, state in zip(files, state_before, strict=True):
             if state_of(file) != state:
@@ -165,7 +165,7 @@ def _mapped_by_workers(responses: Responses, path: Path, engine: DaskEngine) -> 
     from spectral_irt.engine.dask import TASKS_PER_THREAD
 
     if not responses.n_responses or not engine.sees(path):
-        return responses.using(engine)
+        return responses.with_engine(engine)
     n_blocks = len(responses.blocks)
     n_shards = min(n_blocks, TASKS_PER_THREAD * engine.threads)
     cuts = np.linspace(0, n_blocks, n_shards + 1).astype(int).tolist()

@@ -57,7 +57,7 @@ def raw_pieces(file: File, cut: Callable[[bytes], int], size: int | None = None)
     held = 0
     wanted = 0
     line = 1
-    for data, done in itertools.chain(unpacked(file, size or PIECE_BYTES), [(None, 1.0)]):  # None: the end
+    for data, done in itertools.chain(pieces_in_utf8(file, size or PIECE_BYTES), [(None, 1.0)]):  # None: the end
         waiting.append(data or b"")
         held += len(waiting[-1])
         if held < wanted and data is not None:
@@ -102,7 +102,7 @@ def outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArr
     return places[np.searchsorted(np.flatnonzero(array == ord('"')), places) % 2 == 0]
 
 
-def unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
+def pieces_in_utf8(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes as UTF-8 without byte-order mark, and the share of the file read by now."""
     found = _unpacked_plain(file, size)
     start = next(found, (b"", 1.0))

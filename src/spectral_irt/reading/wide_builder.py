@@ -27,7 +27,7 @@ from spectral_irt.errors import DuplicateResponseError, Finding, ReadError
 from spectral_irt.reading import ReadOptions
 from spectral_irt.reading import frame as tabular
 from spectral_irt.reading.columns import Wide
-from spectral_irt.reading.frame import WHOLE, Table, labels_of, plain_labels, settled
+from spectral_irt.reading.frame import WHOLE, Table, final_labels, labels_of, plain_labels
 from spectral_irt.reading.item_columns import family_advice, findings
 from spectral_irt.reading.side_tables import PersonColumns
 from spectral_irt.text import count, listed, one_or_many
@@ -121,7 +121,7 @@ class WideBuilder:
         """Of the items that came up, by code."""
         if self._rows_are_people:
             return list(self._code)
-        return _joined(self._labels).to_list()
+        return _one_series(self._labels).to_list()
 
     def responses(self) -> Responses:
         """All rows of all tables."""
@@ -131,11 +131,11 @@ class WideBuilder:
             what = f"{self._options.source} has a header but no rows;"
             raise ReadError(f"{what} check that whatever wrote it had finished.")
         self._check_values()
-        labels = _joined(self._labels)
+        labels = _one_series(self._labels)
         different = labels.unique(maintain_order=True)
         if self._options.duplicates == "error" and len(different) < len(labels):
-            raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
-        rows = labels_of(settled(different, loose=self._row_labels_are_loose))
+            raise self._duplicate_error(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
+        rows = labels_of(final_labels(different, loose=self._row_labels_are_loose))
         columns = self._column_labels()
         row_of_label = None
         if self._packs_at_once:
@@ -165,7 +165,7 @@ class WideBuilder:
         """Labels of the columns with answers: integers where all are whole numbers, of files in which nothing has a
         type."""
         if all(len(table.untyped) == len(table.columns) for table, _ in self._tables):
-            return labels_of(settled(pl.Series(list(self._code), dtype=pl.String), loose=True))
+            return labels_of(final_labels(pl.Series(list(self._code), dtype=pl.String), loose=True))
         return label_array(self._code)
 
     def _check_values(self) -> None:
@@ -321,11 +321,11 @@ class WideBuilder:
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
         if len(self._labels) > self._n_packed:
-            persons = _joined(self._labels[self._n_packed :]).to_numpy()
+            persons = _one_series(self._labels[self._n_packed :]).to_numpy()
             self._builder.whole_people(self._n_rows, persons, label_array(self._code))
             self._n_packed = len(self._labels)
 
-    def _repeated(self, labels: pl.Series) -> DuplicateResponseError:
+    def _duplicate_error(self, labels: pl.Series) -> DuplicateResponseError:
         how = "say `duplicates='first' or 'last'` to keep one answer"
         kind = "item"
         remedy = f"Rename them, or {how} of each person."
@@ -350,7 +350,7 @@ def with_last(batches: Iterator[Batch]) -> Iterator[tuple[Batch, bool]]:
         waiting = following
 
 
-def _joined(labels: list[pl.DataFrame]) -> pl.Series:
+def _one_series(labels: list[pl.DataFrame]) -> pl.Series:
     return pl.concat(labels, how="vertical_relaxed").to_series()
 
 

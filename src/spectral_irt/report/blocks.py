@@ -19,7 +19,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import for_page
 from spectral_irt.plots.base import Display
 from spectral_irt.plots.style import load_matplotlib
-from spectral_irt.tables import Columns, guarded, plain
+from spectral_irt.tables import Columns, guard_cell, plain
 from spectral_irt.text import Words, number, printable, rounded, short
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _texts_of_page(column: Column, values: Any) -> dict[str, Any]:
         on_page = as_shown(values[k])
         if on_page != text:
             shown[k] = on_page
-        in_file = guarded(text)
+        in_file = guard_cell(text)
         if in_file != text:
             cells[k] = in_file
     whole = {k: printable(texts[k]) for k in shown}

@@ -270,7 +270,7 @@ def _simulate(
     theta = ability_mean + ability_sd * streams[ABILITY_STREAM].standard_normal(n_persons)
     theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
     layout, beta = truth.thresholds(n_items, streams[truth.stream])
-    shift = float(layout.averaging() @ beta)
+    shift = float(layout.mean_weights() @ beta)
     beta = beta - shift
     if truth.shifts_ability:
         theta = theta - shift
@@ -280,7 +280,7 @@ def _simulate(
     items = Items(layout.cumulated(beta), a)
     blocks: list[Block] = []
     for answers in plan.administer(streams[DESIGN_STREAM], streams[ANSWER_STREAM], items, theta):
-        blocks += _packed(answers, layout)
+        blocks += _blocks_of(answers, layout)
     responses = Responses(
         tuple(blocks), np.arange(n_items), np.arange(n_persons), source=f"simulated data ({plan})", thresholds=layout
     )
@@ -295,7 +295,7 @@ def _number_of_items(n_items: int | None, plan: Design, truth: _Truth) -> int:
     raise OptionError("`n_items` is missing; say how many items there are.")
 
 
-def _packed(answers: Answers, layout: Thresholds) -> Iterator[Block]:
+def _blocks_of(answers: Answers, layout: Thresholds) -> Iterator[Block]:
     """The answers of a run of people in blocks."""
     slots = (answers.items << layout.bits) | answers.categories.astype(np.int32)
     first = np.append(0, np.cumsum(answers.counts))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.reading.sql import needed
+from spectral_irt.reading.sql import missing_driver
 
 if TYPE_CHECKING:
     from spectral_irt.data import Responses
@@ -23,16 +23,16 @@ def responses_in_database(
     """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
     try:
         from spectral_irt.sql.connection import connect
-        from spectral_irt.sql.engine import DatabaseEngine, coded, find_table
+        from spectral_irt.sql.engine import DatabaseEngine, code_answers, find_table
     except ImportError as error:
-        raise needed(error) from error
+        raise missing_driver(error) from error
     tell = progress or (lambda text: None)
     tell("connecting to the database")
     connection = connect(database, threads)
     try:
         table_found = find_table(connection, table, columns)
         connection.begin()
-        yield coded(DatabaseEngine(connection), table_found, tell)
+        yield code_answers(DatabaseEngine(connection), table_found, tell)
     finally:
         connection.close()
 

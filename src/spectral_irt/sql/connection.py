@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError
-from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, opened
+from spectral_irt.reading.sql import first_line, frame_of_batch, kind_of, open_database
 from spectral_irt.text import without_secrets
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
@@ -25,11 +25,11 @@ SCHEMES = "duckdb:FILE, or postgresql://USER@HOST/DATABASE"
 Result = TypeVar("Result")
 
 
-def _explained(ask: Callable[..., Result]) -> Callable[..., Result]:
+def _with_our_errors(ask: Callable[..., Result]) -> Callable[..., Result]:
     """A question to a database, whose errors come in our words: what was being done, and what it answered."""
 
     @wraps(ask)
-    def asked(self: Connection, *args: Any) -> Result:
+    def ask_or_explain(self: Connection, *args: Any) -> Result:
         try:
             return ask(self, *args)
         except Exception as error:
@@ -47,7 +47,7 @@ def _explained(ask: Callable[..., Result]) -> Callable[..., Result]:
                 failed += " Temporary tables vanished with it, and nothing was written; run again."
             raise DatabaseError(failed) from error
 
-    return asked
+    return ask_or_explain
 
 
 class DuckDB:
@@ -66,7 +66,7 @@ class DuckDB:
             # Beside a file that we may only read is no room.
             self.spill = tempfile.TemporaryDirectory(prefix="spectral-irt-")
             settings: dict[str, Any] = {"temp_directory": self.spill.name} | ({"threads": threads} if threads else {})
-            self.cursor = opened(f"duckdb:{quote(database)}", **settings)
+            self.cursor = open_database(f"duckdb:{quote(database)}", **settings)
         else:
             self.cursor = database.cursor()  # a transaction and temporary tables of its own
 
@@ -90,11 +90,11 @@ class DuckDB:
             return "transaction" in str(error).lower()  # one that failed waits for its end
         return True
 
-    @_explained
+    @_with_our_errors
     def execute(self, sql: str) -> None:
         self.cursor.execute(sql)
 
-    @_explained
+    @_with_our_errors
     def fetch(self, sql: str) -> pl.DataFrame:
         """What the query gives."""
         return frame_of_batch(self.cursor.sql(sql).to_arrow_table())
@@ -103,7 +103,7 @@ class DuckDB:
         """Columns whose numbers would come as text: none, DECIMAL comes as numbers."""
         return set()
 
-    @_explained
+    @_with_our_errors
     def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """A temporary table of these columns, in the place of one of the same name."""
         self.cursor.register("spectral_irt_loading", pa.table(dict(columns)))  # for this cursor alone
@@ -118,7 +118,7 @@ class Postgres:
 
     def __init__(self, uri: str) -> None:
         self.where = without_secrets(uri)
-        self.connection = opened(uri)
+        self.connection = open_database(uri)
         self.cursor = self.connection.cursor()
         self.recover = self.connection.rollback
 
@@ -143,25 +143,25 @@ class Postgres:
             return False
         return True
 
-    @_explained
+    @_with_our_errors
     def fetch(self, sql: str) -> pl.DataFrame:
         self.cursor.execute(sql)
         return frame_of_batch(self.cursor.fetch_arrow_table())
 
-    @_explained
+    @_with_our_errors
     def numeric_columns(self, sql: str) -> set[str]:
         """The columns of a query that are NUMERIC: numbers, which come as text so that they keep all their digits."""
         self.cursor.execute(sql)
         schema = self.cursor.fetch_arrow_table().schema
         return {column.name for column in schema if getattr(column.type, "type_name", None) == "numeric"}
 
-    @_explained
+    @_with_our_errors
     def execute(self, sql: str) -> None:
         self.cursor.execute(sql)
         if created := re.match(r'CREATE TEMPORARY TABLE ("[^"]+")', sql):  # the planner is to know how large it is
             self.cursor.execute(f"ANALYZE {created[1]}")
 
-    @_explained
+    @_with_our_errors
     def load(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         self.cursor.execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
         self.cursor.adbc_ingest(name, pa.table(dict(columns)), mode="create", temporary=True)

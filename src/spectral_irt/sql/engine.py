@@ -18,7 +18,7 @@ from sqlglot import exp
 from spectral_irt.chain.errors import products_of_persons, spread_of_persons
 from spectral_irt.chain.operator import Part, Weighting, flow_in, pair_rates, total_rates
 from spectral_irt.data import Finding, Responses, block
-from spectral_irt.data.block import Block, Floats, Ints, Thresholds, repeated
+from spectral_irt.data.block import Block, Floats, Ints, Thresholds, duplicate_error
 from spectral_irt.data.design import evidence, spread_marks
 from spectral_irt.data.labels import label_array
 from spectral_irt.data.shared_sets import sampled_sets
@@ -77,7 +77,7 @@ class DatabaseEngine(Engine):
 
     def ask(self, query: str, doing: str = "add up answers", **names: Any) -> pl.DataFrame:
         self.connection.doing = doing
-        return self.connection.fetch(self._written(query, names))
+        return self.connection.fetch(self._sql(query, names))
 
     def one(self, query: str, **names: Any) -> int:
         return int(self.ask(query, **names).item())
@@ -100,11 +100,11 @@ class DatabaseEngine(Engine):
         """The name of a new temporary table with the rows of the query; `what` is a part of the name."""
         name = f"{PREFIX}{next(self._numbers)}_{what}"
         self.connection.doing = f"make a temporary table of {what}"
-        self.connection.execute(self._written(queries.CREATE.format(what) + query, {what: name, **names}))
+        self.connection.execute(self._sql(queries.CREATE.format(what) + query, {what: name, **names}))
         return name
 
     def drop(self, name: str) -> None:
-        self.connection.execute(self._written(queries.DROP, {"dropped": name}))
+        self.connection.execute(self._sql(queries.DROP, {"dropped": name}))
 
     def load(self, **columns: NDArray[Any]) -> None:
         """Numbers per item, for the next query, as columns beside `item`; with `item` among them, of some items."""
@@ -112,15 +112,15 @@ class DatabaseEngine(Engine):
         self.connection.doing = "take numbers per item"
         self.connection.load(ITEMS, {"item": np.arange(length, dtype=np.int32), **columns})
 
-    def _written(self, query: str, names: Mapping[str, Any]) -> str:
+    def _sql(self, query: str, names: Mapping[str, Any]) -> str:
         put = {name: exp.to_identifier(x, quoted=True) if isinstance(x, str) else x for name, x in names.items()}
-        return queries.written(query, self.dialect, **{"items": exp.to_identifier(ITEMS, quoted=True), **put})
+        return queries.query_text(query, self.dialect, **{"items": exp.to_identifier(ITEMS, quoted=True), **put})
 
     def _kinds(self, part: Answers, thresholds: Thresholds) -> Ints:
         some, *kinds = self.ask(queries.KINDS, people=part.people).row(0)
         return np.array([part.n_persons - some, *kinds])
 
-    def _marked(self, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
+    def _marked_per_item(self, part: Answers, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
         self.load(item=np.flatnonzero(marks).astype(np.int32))
         return self.per_item(queries.MARKED, thresholds.n_items, answers=part.answers, start=int(not against))[0]
 
@@ -185,7 +185,7 @@ INSTEAD_OF: dict[Kernel, Callable[..., Any]] = {
     evidence: lambda engine, part, thresholds: engine.per_item(
         queries.EVIDENCE, thresholds.n_items, answers=part.answers, people=part.people
     ),
-    spread_marks: DatabaseEngine._marked,
+    spread_marks: DatabaseEngine._marked_per_item,
     across: DatabaseEngine._across,
     Block.keep_items: DatabaseEngine._some_items,
     Part.under: DatabaseEngine._under,
@@ -228,7 +228,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     put = {"table": named} | {role: queries.column_called(name) for role, name in names.items()}
     kind = types[names["response"]]
     of_item = types[names["item"]]
-    head = queries.written(queries.HEAD, connection.dialect, table=named)
+    head = queries.query_text(queries.HEAD, connection.dialect, table=named)
     is_exact = kind == pl.String and names["response"] in connection.numeric_columns(head)
     if not (kind.is_numeric() or kind == pl.Boolean or is_exact):
         raise ReadError(
@@ -254,18 +254,18 @@ def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expressi
     for parts in ((table,), *((tuple(table.split(".")),) if 1 <= table.count(".") <= 2 else ())):
         named = queries.table_called(*parts)
         try:
-            return named, connection.fetch(queries.written(queries.HEAD, connection.dialect, table=named)).schema
+            return named, connection.fetch(queries.query_text(queries.HEAD, connection.dialect, table=named)).schema
         except DatabaseError as error:
             if "exist" not in str(error):
                 raise
             connection.recover()
             missing = error
-    tables = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].to_list()
+    tables = connection.fetch(queries.query_text(queries.TABLES, connection.dialect))["table_name"].to_list()
     has = f"it has {listed(dict.fromkeys(tables))}" if tables else "it has none at all"
     raise DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.") from missing
 
 
-def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
+def code_answers(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
     """The answers in whole numbers, in temporary tables, once the table has been found to be in order."""
     tell("checking the table")
     skipped = _check(engine, given)
@@ -286,7 +286,7 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
         if not first.is_empty():
             pairs = ((person, item) for person, item, _ in first.iter_rows())
             remedy = "Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
-            raise repeated(given.source, int(first["n"][0]), pairs, remedy)
+            raise duplicate_error(given.source, int(first["n"][0]), pairs, remedy)
     engine.drop(persons)
     engine.drop(items)
     people = engine.create("people", queries.PEOPLE, answers=answers)

@@ -161,10 +161,10 @@ WHERE NOT table_schema IN ('information_schema', 'pg_catalog') ORDER BY table_na
 """
 
 
-def written(query: str, dialect: str, **names: exp.Expression | int) -> str:
+def query_text(query: str, dialect: str, **names: exp.Expression | int) -> str:
     """A query in the words of a database, with these tables, columns and whole numbers in it.
 
-    >>> written(HEAD, "postgres", table=table_called('a "table"; with', "odd parts"))
+    >>> query_text(HEAD, "postgres", table=table_called('a "table"; with', "odd parts"))
     'SELECT * FROM "a ""table""; with"."odd parts" LIMIT 0'
     """
     return exp.replace_placeholders(_parsed(query), **names).sql(dialect=dialect, identify=True)

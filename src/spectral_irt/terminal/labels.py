@@ -24,14 +24,14 @@ MARK = "\u200e"  # ends text that is written from right to left
 Characters = list[str]  # what a reader sees as characters: an accent with its letter, a joined emoji
 
 
-def shortened(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
+def shorten(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
     """Labels on one line each, cut in the middle where one is too wide, and never so that two of them look alike.
 
-    >>> shortened(["form-A-item-01", "form-A-item-02", "form-B"], 11)
+    >>> shorten(["form-A-item-01", "form-A-item-02", "form-B"], 11)
     ['form-A...01', 'form-A...02', 'form-B']
-    >>> shortened(["item-17-of-form-A", "item-18-of-form-A"], 10)
+    >>> shorten(["item-17-of-form-A", "item-18-of-form-A"], 10)
     ['item-17...', 'item-18...']
-    >>> shortened(["examination-2024-part-17-of-physics", "examination-2024-part-18-of-physics"], 14)
+    >>> shorten(["examination-2024-part-17-of-physics", "examination-2024-part-18-of-physics"], 14)
     ['...17-of-ph...', '...18-of-ph...']
     """
     labels = list(map(str, labels))

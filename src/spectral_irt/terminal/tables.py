@@ -21,7 +21,7 @@ from rich.text import Text
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.model import ALIKE
 from spectral_irt.tables import Columns
-from spectral_irt.terminal.labels import LEAST, MOST, in_its_place, room_for, shortened
+from spectral_irt.terminal.labels import LEAST, MOST, in_its_place, room_for, shorten
 from spectral_irt.text import TEST, Words, number, printable
 
 BETWEEN = 2  # blanks between columns
@@ -68,7 +68,7 @@ class Column:
         return BETWEEN + max(map(cell_len, [*self.head.split("\n"), *self.cells]))
 
 
-def labelled(
+def table_with_labels(
     head: str,
     labels: Sequence[Any],
     columns: Sequence[Column],
@@ -107,7 +107,7 @@ def labelled(
     table.add_column(head, no_wrap=True)
     for column in shown:
         table.add_column(column.head, justify="left" if column.left else "right", no_wrap=True, style=column.style)
-    texts = map(in_its_place, shortened(labels, room))
+    texts = map(in_its_place, shorten(labels, room))
     rows = iter(list(zip(texts, *(column.cells for column in shown), strict=True)))
     for name, below in groups or [("", labels)]:
         if table.row_count:
@@ -124,7 +124,7 @@ def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: i
     others = []
     for head, cells in zip(heads[1:], columns[1:], strict=True):
         others.append(Column(head, cells) if head else _marks(cells))
-    return labelled(heads[0], list(columns[0]), others, width, whole=whole)
+    return table_with_labels(heads[0], list(columns[0]), others, width, whole=whole)
 
 
 def _marks(cells: Sequence[str]) -> Column:
@@ -215,7 +215,7 @@ def item_table(
     everybody_answered = len(set(shown["n"].tolist())) == 1
     first = ["n", INTERVAL] if everybody_answered else [INTERVAL, "n"]
     spared = [BAR_HEAD, *first, "right", "mean", MEASURE, "outfit", "infit", "thresholds", DISPLACEMENT, "se"]
-    return labelled(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
+    return table_with_labels(name, shown["item"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
 
 
 def _difficulty_columns(items: Columns, moved_by_prior: Sequence[Sequence[bool]], signs: str) -> list[Column]:
@@ -349,7 +349,7 @@ def person_table(
     if any(marks):
         table.append(_marks(marks))
     spared = ["right", "outfit", "± se", "measure", INTERVAL]
-    return labelled(name, shown["person"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
+    return table_with_labels(name, shown["person"].tolist(), table, width, groups=groups, spared=spared, whole=whole)
 
 
 def _rank_columns(persons: Columns) -> list[Column]:

@@ -14,7 +14,7 @@ from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.data import Responses
 from spectral_irt.data.design import examine
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
-from spectral_irt.estimators.anchored import matched
+from spectral_irt.estimators.anchored import match_anchors
 from spectral_irt.joint_errors import JointErrors
 
 
@@ -238,6 +238,6 @@ def test_a_prior_for_items_that_nothing_ties_to_the_anchors_says_how_many_these_
     rng = np.random.default_rng(1)
     x = (rng.random((120, 4 + n_loose)) < 0.5).astype(float)
     x[:, 4:] = 1
-    anchored, _ = matched(Anchors.of({0: 0.0, 1: 0.3}), Responses.from_wide(x))
+    anchored, _ = match_anchors(Anchors.of({0: 0.0, 1: 0.3}), Responses.from_wide(x))
     plan = anchored.plan(examine(Responses.from_wide(x)), "auto").regularization
     assert plan.reason.startswith(reason)

@@ -10,7 +10,6 @@ from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import (
     LocationPrior,
     Prior,
-    fading,
     fading_of_both,
     least_precision,
     precision_of,
@@ -18,6 +17,7 @@ from spectral_irt.chain.prior import (
     precision_step,
     prior_precision,
     renewed_precision,
+    share_of_prior,
 )
 from spectral_irt.data.block import Thresholds
 
@@ -92,13 +92,13 @@ def test_how_far_a_prior_fades():
     tied = np.array([True, True, True, True, False])
     information = np.array([3.0, 4.5, 6.0, 40.0, 40.0])
     # The median is above twice alpha: in full up to 3, gone from 6 on, and in full where nothing else ties.
-    np.testing.assert_allclose(fading(information, tied, 1.0), [1.0, 0.5, 0.0, 0.0, 1.0])
+    np.testing.assert_allclose(share_of_prior(information, tied, 1.0), [1.0, 0.5, 0.0, 0.0, 1.0])
     # The median is below alpha: in full up to 25, gone from 50 on.
-    np.testing.assert_allclose(fading(information, tied, 6.0), [1.0, 1.0, 1.0, 0.4, 1.0])
+    np.testing.assert_allclose(share_of_prior(information, tied, 6.0), [1.0, 1.0, 1.0, 0.4, 1.0])
     # Half-way between: the limit is 14.
-    np.testing.assert_allclose(fading(information, tied, 4.0), [1.0, 1.0, 1.0, 0.0, 1.0])
-    np.testing.assert_allclose(fading(np.array([20.0, 20.0]), tied[:2], 20 / 1.5), [2 - 20 / 14] * 2)
-    np.testing.assert_allclose(fading(np.zeros(2), np.array([True, False]), 1.0), [1.0, 1.0])
+    np.testing.assert_allclose(share_of_prior(information, tied, 4.0), [1.0, 1.0, 1.0, 0.0, 1.0])
+    np.testing.assert_allclose(share_of_prior(np.array([20.0, 20.0]), tied[:2], 20 / 1.5), [2 - 20 / 14] * 2)
+    np.testing.assert_allclose(share_of_prior(np.zeros(2), np.array([True, False]), 1.0), [1.0, 1.0])
 
 
 def test_precisions_settle_where_a_step_changes_nothing():
@@ -191,7 +191,7 @@ def test_precisions_of_locations_and_offsets_by_hand(prior, with_locations):
         around[item] = mean @ inverse @ mean
         trace[item] = np.trace(center @ inverse @ center)
     told = np.maximum(1 / around - alpha, 0)
-    found = prior.renewed(beta, own, np.full(LAYOUT.n_entries, 0.5))
+    found = prior.with_new_precision(beta, own, np.full(LAYOUT.n_entries, 0.5))
     if with_locations:
         fade = prior.location.fade
         d = prior.location.deviation(np.array([beta[LAYOUT.item == item].mean() for item in range(6)]))
@@ -270,6 +270,6 @@ def test_fading_of_locations_and_offsets_goes_by_the_information_on_each():
     location = np.array([beta[LAYOUT.item == item].mean() for item in range(6)])
     told = np.array([information[LAYOUT.item == item].sum() for item in range(6)])
     ties = np.array([tied[LAYOUT.item == item].any() for item in range(6)])
-    np.testing.assert_allclose(of_locations, fading(told, ties, precision_of(location, told)))
+    np.testing.assert_allclose(of_locations, share_of_prior(told, ties, precision_of(location, told)))
     away = offsets_by_hand(np.ones(LAYOUT.n_entries), 1.0)[1] @ beta
-    np.testing.assert_allclose(of_offsets, fading(information, tied, precision_of(away, information)))
+    np.testing.assert_allclose(of_offsets, share_of_prior(information, tied, precision_of(away, information)))

@@ -62,7 +62,7 @@ def test_errors_in_one_pass_by_loops(categories, name):
         [sum(half.toarray() for half in contributions(part, balance.pi, layout)) for part in balance.data.parts.parts]
     )
     j = balance.through
-    average = layout.averaging()
+    average = layout.mean_weights()
     variance = np.zeros(layout.n_entries)
     of_location = np.zeros(layout.n_items)
     for row in g:

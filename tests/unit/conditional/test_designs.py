@@ -10,7 +10,7 @@ from spectral_irt.conditional import linear
 from spectral_irt.conditional.errors import Matrices, parameter_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
 from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.linear import unidentified
+from spectral_irt.conditional.linear import unidentified_directions
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.conditional.penalized import parameters
 from spectral_irt.errors import DesignError
@@ -100,7 +100,7 @@ def test_levels_in_more_subsets_than_can_be_told_apart_are_refused(monkeypatch):
     design = sparse.hstack([sparse.eye_array(n), sparse.eye_array(n)], format="csr")
     raters = slice(n, 2 * n)
     monkeypatch.setattr(linear, "MOST_OPEN", n * 2 * n)  # subsets x (raters and groups of persons)
-    assert unidentified(design, np.arange(n), term=raters).shape == (2 * n, 2 * n)
+    assert unidentified_directions(design, np.arange(n), term=raters).shape == (2 * n, 2 * n)
     monkeypatch.setattr(linear, "MOST_OPEN", n * 2 * n - 1)
     with pytest.raises(DesignError, match="fall into 30 subsets that no person and no common level links"):
-        unidentified(design, np.arange(n), term=raters)
+        unidentified_directions(design, np.arange(n), term=raters)

@@ -11,16 +11,16 @@ from spectral_irt import simulate
 from spectral_irt.conditional.displacement import answers_given_score, displaced_as_a_whole, item_equations
 from spectral_irt.conditional.errors import (
     Matrices,
-    centered,
+    center_parts,
     free_inverse,
     location_covariance,
     parameter_covariance,
     roots_of,
-    steadied,
+    score_factors,
 )
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, conditional_probabilities
 from spectral_irt.conditional.likelihood import Likelihood
-from spectral_irt.conditional.linear import Ridge, unidentified
+from spectral_irt.conditional.linear import Ridge, unidentified_directions
 from spectral_irt.conditional.newton import Newton
 from spectral_irt.data.block import Thresholds
 
@@ -48,7 +48,7 @@ def test_scores_of_few_people_are_steadied_towards_their_group():
     share = beyond / (beyond + 2 / n)
     factor[own] = np.sqrt((share * ratio + (1 - share) * mean) / (squares[own] / told[own]))
     factor[4] = np.sqrt(20 / 19)  # alone in its group
-    np.testing.assert_allclose(steadied(told, squares, people, group), factor)
+    np.testing.assert_allclose(score_factors(told, squares, people, group), factor)
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -60,7 +60,7 @@ def test_covariance_of_the_parameters_of_a_design_with_a_prior(robust, learned):
     design = sparse.csr_array(np.column_stack([np.eye(6)[:, :4], rng.normal(size=6)]))
     ridge = Ridge.of(np.array([0, 0, 0, 0, -1]), np.ones(5, dtype=bool), None if learned else 2.0)
     likelihood = ExactLikelihood(data.responses)
-    none = unidentified(design, np.zeros(6, dtype=np.int64), None)
+    none = unidentified_directions(design, np.zeros(6, dtype=np.int64), None)
     found = Newton(likelihood, design=design, open_directions=none, ridge=ridge).solve(np.zeros(5))
     if learned:  # as if there were few responses
         found = replace(found, ridge=replace(found.ridge, fade=np.ones(5)))
@@ -152,12 +152,12 @@ def test_locations_have_mean_zero_within_parts_and_their_covariance(parts):
             if part[LAYOUT.item[i]] == part[LAYOUT.item[j]]:
                 items = np.sum(part == part[LAYOUT.item[i]])
                 C[i, j] -= 1 / (items * LAYOUT.max_score[LAYOUT.item[j]])
-    found, spread = centered(LAYOUT, beta, covariance, parts)
+    found, spread = center_parts(LAYOUT, beta, covariance, parts)
     np.testing.assert_allclose(found, C @ beta)
     np.testing.assert_allclose(spread, C @ covariance @ C.T, atol=1e-12)
     mean = np.array([[(LAYOUT.item[j] == i) / LAYOUT.max_score[i] for j in range(6)] for i in range(3)])
     np.testing.assert_allclose(location_covariance(LAYOUT, covariance), mean @ covariance @ mean.T)
-    assert centered(LAYOUT, beta, None, parts)[1] is None
+    assert center_parts(LAYOUT, beta, None, parts)[1] is None
 
 
 def test_the_inverse_on_free_thresholds_is_zero_for_fixed_ones():
@@ -186,7 +186,7 @@ def test_a_fixed_item_moves_as_a_whole_to_where_its_own_equation_is_zero(categor
     found = Newton(likelihood, fixed=fixed_items[layout.item]).solve(beta)
     found = replace(found, point=likelihood.at(found.point.beta))
     result = displaced_as_a_whole(found, None, fixed_items)
-    answers = [answers_given_score(rows, found.point.tables) for rows in found.point.scored.parts]
+    answers = [answers_given_score(rows, found.point.tables) for rows in found.point.rows_with_scores.parts]
     for item in (0, 2):
 
         def equation(delta, item=item):

@@ -78,7 +78,7 @@ def test_the_information_is_near_the_exact_one(categories, monkeypatch):
         np.testing.assert_allclose(matrices.bread, h, atol=10 * rounding)
         blocks, twice = point.score_sums(v)
         np.testing.assert_allclose(twice, meat @ v, atol=2e-2 * meat.max())
-        scores = np.concatenate([part.scores(point.tables).matrix.toarray() for part in point.scored.parts])
+        scores = np.concatenate([part.scores(point.tables).matrix.toarray() for part in point.rows_with_scores.parts])
         np.testing.assert_allclose(meat, scores.T @ scores, atol=1e-8)
         np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
         k = responses.thresholds.max_score[0]

@@ -9,7 +9,7 @@ from dense_ordered import Enumerated
 from oracle import conditional_point
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.operator import Neighbors
-from spectral_irt.chain.prior import LocationPrior, Prior, fading
+from spectral_irt.chain.prior import LocationPrior, Prior, share_of_prior
 from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.exact import Contour
 from spectral_irt.conditional.likelihood import Likelihood
@@ -82,11 +82,11 @@ def test_neighbors_of_a_few_items_need_only_their_people():
 
 def test_the_prior_fades_with_what_is_known():
     information, tied = np.array([1.0, 3.0, 4.5, 6.0, 25.0, 40.0, 50.0, 900.0]), np.array([True] * 7 + [False])
-    np.testing.assert_allclose(fading(information, tied, 1.0), [1, 1, 0.5, 0, 0, 0, 0, 1])
+    np.testing.assert_allclose(share_of_prior(information, tied, 1.0), [1, 1, 0.5, 0, 0, 0, 0, 1])
     # The median is 15.5: with a precision of as much the data are thin as a whole, with half of it they are not.
-    np.testing.assert_allclose(fading(information, tied, 15.5), [1, 1, 1, 1, 1, 0.4, 0, 1])
-    np.testing.assert_allclose(fading(information, tied, 7.75), fading(information, tied, 1.0))
-    half = fading(information, tied, 15.5 / 1.5)
+    np.testing.assert_allclose(share_of_prior(information, tied, 15.5), [1, 1, 1, 1, 1, 0.4, 0, 1])
+    np.testing.assert_allclose(share_of_prior(information, tied, 7.75), share_of_prior(information, tied, 1.0))
+    half = share_of_prior(information, tied, 15.5 / 1.5)
     assert half[4] == pytest.approx(2 - 25 / 14)
 
 
@@ -124,9 +124,9 @@ def test_how_far_the_prior_moves_an_item_is_told(ordered):
         if len(moved) == len(names) and np.isfinite(moved).all() and plan.kind == "neighbors":
             assert plan.alone == 0
             told.append(plan.shift)
-            exact.append(abs(moved[names.index(plan.moved)]))
+            exact.append(abs(moved[names.index(plan.largest_move)]))
             assert f"acts on {plan.items} of {len(names)} " in str(plan)
-            assert f"it moves {plan.moved} most, by about {plan.shift:.2f} logits" in str(plan)
+            assert f"it moves {plan.largest_move} most, by about {plan.shift:.2f} logits" in str(plan)
     assert len(told) >= 4
     np.testing.assert_allclose(np.array(told) / exact, 1, atol=0.17)
 

@@ -39,10 +39,10 @@ def test_each_floating_part_has_the_mean_zero(floating):
 def test_a_step_moves_no_threshold_by_more_than_two_logits():
     current = matrix_at()
     short = np.array([2.0, -1.5, 0.3, 0.2, -1.0])
-    assert current.limited(short) is short  # as it is, whatever its mean
+    assert current.limit_step(short) is short  # as it is, whatever its mean
     long = np.array([5.0, -1.5, 0.3, 0.2, -4.0])
     clipped = np.array([2.0, -1.5, 0.3, 0.2, -2.0])
-    np.testing.assert_allclose(current.limited(long), clipped - clipped.mean())
+    np.testing.assert_allclose(current.limit_step(long), clipped - clipped.mean())
 
 
 def test_a_parameter_is_limited_by_the_threshold_that_it_moves_most():
@@ -50,11 +50,11 @@ def test_a_parameter_is_limited_by_the_threshold_that_it_moves_most():
     direction = np.array([[0.6], [0.0], [0.8]])
     current = matrix_at(n=3, design=design, open_directions=direction)
     step = np.array([0.2, 0.15, 1.0])
-    assert current.moved(step) == pytest.approx(1.7)
-    assert current.limited(step) is step
+    assert current.largest_move(step) == pytest.approx(1.7)
+    assert current.limit_step(step) is step
     step = np.array([-3.0, 0.5, 6.0])
     bounded = np.array([-2.0, 0.2, 4.0])  # 2 / 1, 2 / 10 and 2 / 0.5
-    np.testing.assert_allclose(current.limited(step), bounded - direction[:, 0] * (direction[:, 0] @ bounded))
+    np.testing.assert_allclose(current.limit_step(step), bounded - direction[:, 0] * (direction[:, 0] @ bounded))
 
 
 def test_the_inverse_of_a_design_has_nothing_along_open_directions():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectral_irt.chain.prior import fading, prior_precision
+from spectral_irt.chain.prior import prior_precision, share_of_prior
 from spectral_irt.conditional import errors
 from spectral_irt.conditional.linear import Ridge
 
@@ -51,7 +51,7 @@ def test_a_renewed_prior_by_groups():
     given_others = rng.uniform(1, 8, 8)
     unknown = given_others * rng.uniform(0.6, 1, 8)
     ridge = a_ridge()
-    new = ridge.renewed(eta, given_others, unknown)
+    new = ridge.with_new_precision(eta, given_others, unknown)
     for g in (0, 1):
         members = np.flatnonzero(g == GROUP)
         share = given_others[members] / (given_others[members] + ALPHA[g])
@@ -60,12 +60,12 @@ def test_a_renewed_prior_by_groups():
         deviation = eta[members] - weight @ eta[members]
         pulled = deviation * (unknown[members] + PRECISION[members])
         of_all = prior_precision(pulled / (unknown[members] + ALPHA[g]), unknown[members], ALPHA[g])
-        fade = fading(given_others[members], TIED[members], of_all)
+        fade = share_of_prior(given_others[members], TIED[members], of_all)
         assert new.of_all[g] == pytest.approx(of_all)
         np.testing.assert_allclose(new.fade[members], fade)
         alpha = prior_precision(pulled / (unknown[members] + ALPHA[g]), unknown[members], ALPHA[g], fade)
         assert new.alpha[g] == pytest.approx(alpha)
-    as_asked = a_ridge(estimated=False).renewed(eta, given_others, unknown)
+    as_asked = a_ridge(estimated=False).with_new_precision(eta, given_others, unknown)
     np.testing.assert_array_equal(as_asked.alpha, ALPHA)
     np.testing.assert_array_equal(as_asked.fade, FADE)
     np.testing.assert_allclose(as_asked.weight, new.weight)
@@ -88,7 +88,7 @@ def test_how_far_a_pull_may_be_off_by_its_learned_precision():
 
 
 def test_groups_that_tell_nothing_have_a_plain_mean_and_a_single_parameter_no_prior():
-    ridge = a_ridge().renewed(np.zeros(8), np.zeros(8), np.ones(8))
+    ridge = a_ridge().with_new_precision(np.zeros(8), np.zeros(8), np.ones(8))
     np.testing.assert_allclose(ridge.weight[[0, 1, 2]], 1 / 3)
     one = Ridge.of(np.array([0, 1, 1, -1]), np.ones(4, dtype=bool))
     assert one.alpha.tolist() == [0.0, 1.0]
@@ -156,7 +156,7 @@ def test_scores_of_parameters_that_few_people_met_are_drawn_together():
     squares = np.array([5.0, 3.0, 6.0, 9.0, 2.5, 1.0, 4.0])
     people = np.array([5.0, 8.0, 6.0, 12.0, 1.0, 9.0, 10.0])
     group = np.array([0, 0, 0, 1, 0, 0, -1])
-    found = errors.steadied(information, squares, people, group)
+    found = errors.score_factors(information, squares, people, group)
     ratio = [(squares[k] / information[k]) * people[k] / (people[k] - 1) for k in range(3)]
     n = people[:3]
     mean = np.sum(ratio * n) / n.sum()

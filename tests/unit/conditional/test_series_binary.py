@@ -58,7 +58,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
         made = SeriesRows.of(people, 3.0, M, precision)
         assert (made.block is block) == (share > 0 and not without)
         for at in (0 * beta, beta):  # the memory of the first is used again
-            made, sums = made.evaluated(at)
+            made, sums = made.evaluate(at)
         assert made.score.dtype == made.factor.dtype == precision
         assert all(each.dtype == np.float64 for each in sums)
         columns = made.factors_twice(None, np.stack([v, 2 * v], axis=1))
@@ -76,7 +76,7 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
 
 def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
-    made, (score, *_) = SeriesRows.of(with_abilities(block, None, beta), np.inf, M, DOUBLE).evaluated(beta)
+    made, (score, *_) = SeriesRows.of(with_abilities(block, None, beta), np.inf, M, DOUBLE).evaluate(beta)
     assert made.n_long == 0
     assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[0], atol=1e-9)
 

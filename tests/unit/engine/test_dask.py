@@ -151,13 +151,13 @@ def test_a_worker_is_killed(engine, split, monkeypatch):
 
 def test_parts_of_this_process_and_ordered_answers(engine):
     here = in_blocks(si.simulate.rasch(50, 6, seed=0).responses, 10)
-    there = here.using(engine)  # what was read here goes to the workers, and comes back
+    there = here.with_engine(engine)  # what was read here goes to the workers, and comes back
     assert there.take_persons(np.arange(7, 33)).digest() == here.take_persons(np.arange(7, 33)).digest()
     assert there.take_persons([]).n_responses == 0
     assert there.in_one_block().digest() == here.digest()
     assert there.take_items([4, 1]).digest() == here.take_items([4, 1]).digest()
     here = si.simulate.rating_scale(300, 8, categories=4, seed=3).responses
-    one, other = (si.SpectralPartialCredit().fit(data).calibration_ for data in (here, here.using(engine)))
+    one, other = (si.SpectralPartialCredit().fit(data).calibration_ for data in (here, here.with_engine(engine)))
     same(other, one)
 
 

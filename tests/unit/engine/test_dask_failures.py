@@ -89,7 +89,7 @@ def test_it_dies(cluster, dies, monkeypatch):
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
     monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)
     engine = connect(cluster.scheduler_address)
-    there = si.simulate.rasch(50, 6, seed=0).responses.using(engine)
+    there = si.simulate.rasch(50, 6, seed=0).responses.with_engine(engine)
     assert there.n_responses == 300
     said = "the connection to the cluster was lost" if dies == "cluster" else "has had no worker for 1 second"
     cluster.close() if dies == "cluster" else cluster.scale(0)

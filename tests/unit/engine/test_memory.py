@@ -44,11 +44,11 @@ def answers(persons=300, items=12, p=0.7):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_bits_when_everything_is_on_disk(nothing, threads, monkeypatch):
     free = in_blocks(answers(), 75)
-    here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
+    here = si.SpectralRasch().fit(free.with_engine(LocalEngine(threads)))
     mapped = replace(free, blocks=tuple(nothing.keep(block, IN_MEMORY) for block in free.blocks))
     assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
     monkeypatch.setattr(memory, "_in_force", nothing)
-    there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads)))
+    there = si.SpectralRasch().fit(mapped.with_engine(LocalEngine(threads)))
     assert nothing.spill.written > 0
     assert nothing.used == 0
     assert np.array_equal(here.difficulty_, there.difficulty_)
@@ -78,7 +78,7 @@ def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "SMALL", 1)
     budget = without_room(si.set_memory("1GB", tmp_path))
     try:
-        si.SpectralRasch().fit(responses.using(LocalEngine(1)))
+        si.SpectralRasch().fit(responses.with_engine(LocalEngine(1)))
         # Items by right and wrong, the chain's factor, score and link: four bytes each; and what there is of people.
         assert 16 < budget.spill.written / responses.n_responses < 22
     finally:
@@ -153,7 +153,7 @@ def test_a_budget_too_small_says_what_is_needed(monkeypatch):
 )
 def test_limits_are_above_measured_peaks_and_at_most_half_as_much_again(size, peak):
     many_items = size.get("kind") is None and size["items"] > 1_000  # where "auto" may form no matrix
-    needed = memory.WorkSize(threads=2, **size).needed(matrices=not many_items)
+    needed = memory.WorkSize(threads=2, **size).bytes_needed(matrices=not many_items)
     assert peak <= needed / 1e6 <= 1.5 * peak
     small = Budget(needed - 1)
     with pytest.raises(OptionError, match="need at least"):
@@ -176,7 +176,7 @@ def test_rows_on_the_page_keep_the_rule_and_are_of_this_reckoning(row):
     entries = row["items"] * (1 if row["kind"] == "right-wrong" else 4)
     kind = "binary" if row["kind"] == "right-wrong" else "ordered"
     work = memory.WorkSize(persons=row["persons"], items=entries, threads=2, answers=row["responses"], kind=kind)
-    limits = [work.needed(matrices=matrices) / 1e6 for matrices in (False, True)]
+    limits = [work.bytes_needed(matrices=matrices) / 1e6 for matrices in (False, True)]
     assert min(abs(limit / row["limit MB"] - 1) for limit in limits) < 0.01
 
 

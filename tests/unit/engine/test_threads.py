@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import SpectralRasch
 from spectral_irt.engine import LocalEngine
-from spectral_irt.engine.base import gathered
+from spectral_irt.engine.base import concatenate
 from spectral_irt.errors import OptionError
 from spectral_irt.simulate import rasch
 
@@ -107,7 +107,7 @@ def test_prepared_parts_have_sums_of_their_own():
     assert further.sum(lambda part: part) == -60
     assert total[0] == 60
     np.testing.assert_array_equal(total[1], [3, 60])
-    np.testing.assert_array_equal(gathered(parts.map(lambda part: np.full(2, part))), [10, 10, 20, 20, 30, 30])
+    np.testing.assert_array_equal(concatenate(parts.map(lambda part: np.full(2, part))), [10, 10, 20, 20, 30, 30])
     with pytest.raises(ValueError, match="zip"):
         list(parts.map(lambda part, own: own, each=[[1]]))
 
@@ -132,6 +132,6 @@ def test_threads_are_not_for_answers_on_a_cluster():
     class Cluster(LocalEngine):
         remote = True
 
-    there = rasch(50, 5, seed=0).responses.using(Cluster(1))
+    there = rasch(50, 5, seed=0).responses.with_engine(Cluster(1))
     with pytest.raises(OptionError, match="these are on a cluster"):
         SpectralRasch(threads=2).fit(there)

@@ -14,7 +14,7 @@ from spectral_irt import simulate
 from spectral_irt.chain.prior import prior_precision
 from spectral_irt.chain.stationary import linked_items
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood
-from spectral_irt.conditional.linear import Ridge, subsets, unidentified
+from spectral_irt.conditional.linear import Ridge, subsets, unidentified_directions
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import LinearDesign
 from spectral_irt.estimators.linear_fit import design_fit, explain_items
@@ -114,7 +114,7 @@ def test_what_is_left_open_is_what_the_exact_information_does_not_see(seed):
     blind = vectors[:, values < 1e-9 * values.max()]
     rater = made.term("rater").columns
     for term in (None, rater):
-        ours = unidentified(made.matrix, parts, term=term)
+        ours = unidentified_directions(made.matrix, parts, term=term)
         np.testing.assert_allclose(blind @ (blind.T @ ours), ours, atol=1e-7)
         assert ours.shape == blind.shape or threshold_never_in_doubt(information)
     if ours.shape != blind.shape:
@@ -131,8 +131,8 @@ def test_anchored_levels_are_directions_that_do_not_move():
     made = LinearDesign(anchors={"rater": {0: 0.5}}).of(responses)
     parts = linked_items(responses, mixed=True)[0][responses.thresholds.item]
     rater = made.term("rater").columns
-    dense = unidentified(made.matrix, parts, made.fixed)
-    tree = unidentified(made.matrix, parts, made.fixed, rater)
+    dense = unidentified_directions(made.matrix, parts, made.fixed)
+    tree = unidentified_directions(made.matrix, parts, made.fixed, rater)
     np.testing.assert_allclose(dense @ dense.T, tree @ tree.T, atol=1e-9)
     assert np.abs(dense[rater.start]).max(initial=0) < 1e-12
 
@@ -207,7 +207,7 @@ def test_the_spread_of_severities_is_learned_from_raters_on_whom_the_prior_acts(
     information = np.array([2.0, *np.full(9, 60.0)])
     ridge = Ridge.of(np.zeros(10, dtype=np.int64), np.ones(10, dtype=bool))
     for _ in range(30):
-        ridge = ridge.renewed(severity, information, information)
+        ridge = ridge.with_new_precision(severity, information, information)
     np.testing.assert_array_equal(ridge.fade, [1, *np.zeros(9)])
     mean = ridge.weight @ severity
     alone = prior_precision(np.array([-2.5 - mean]), np.array([2.0]), ridge.alpha[0])

@@ -12,7 +12,13 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalPartialCredit, MarginalRasch, MarginalRatingScale
 from spectral_irt.estimators.marginal_fit import information, marginal_difficulty
-from spectral_irt.estimators.population import Members, distribution, expected_counts, normal_population, passing
+from spectral_irt.estimators.population import (
+    Members,
+    chances_of_passing,
+    distribution,
+    expected_counts,
+    normal_population,
+)
 from spectral_irt.simulate import rasch
 
 BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
@@ -244,7 +250,7 @@ def test_information_of_a_free_shape_equals_second_differences():
     def gradient(x):
         population = at(x)
         counts, persons, loglik = Members(data).sum(expected_counts, x[:size], population, layout)
-        of_beta = (counts[layout.item] * passing(x[:size], nodes, layout)).sum(axis=1) - passed
+        of_beta = (counts[layout.item] * chances_of_passing(x[:size], nodes, layout)).sum(axis=1) - passed
         return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
 
     x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])

@@ -16,7 +16,13 @@ from spectral_irt.estimators.marginal_fit import (
     given_ability,
     marginal_difficulty,
 )
-from spectral_irt.estimators.population import Members, enough_nodes, expected_counts, normal_population, passing
+from spectral_irt.estimators.population import (
+    Members,
+    chances_of_passing,
+    enough_nodes,
+    expected_counts,
+    normal_population,
+)
 
 LAYOUTS = {"right or wrong": [1, 1, 1, 1], "categories": [2, 1, 3, 2]}
 
@@ -36,7 +42,7 @@ def test_the_information_were_abilities_seen(name):
     layout = Thresholds(np.array(LAYOUTS[name]))
     beta, nodes = np.linspace(-1, 1, layout.n_entries), np.linspace(-2, 2, 5)
     counts = counts_at_nodes(layout, nodes)
-    found = given_ability(counts, passing(beta, nodes, layout), layout)
+    found = given_ability(counts, chances_of_passing(beta, nodes, layout), layout)
     for item, most in enumerate(layout.max_score):
         total = np.zeros((most, most))
         for n, theta in zip(counts[item], nodes, strict=True):
@@ -61,7 +67,7 @@ def test_the_m_step_solves_its_equations(name, designed):
         columns.data[:] = 1.0
         design = sparse.csr_array(columns[layout.item])
         wanted = design @ np.array([-0.5, 0.3, 0.9])
-    passed = (counts[layout.item] * passing(wanted, nodes, layout)).sum(axis=1)
+    passed = (counts[layout.item] * chances_of_passing(wanted, nodes, layout)).sum(axis=1)
     found = _item_step(np.zeros(layout.n_entries), counts, passed, nodes, layout, design)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
@@ -92,7 +98,7 @@ def test_a_free_shape_is_the_best_polynomial(categories):
     start = normal_population(1.2, 31)
     fit = _polynomial_weights(people, np.concatenate(thresholds), start, degree, None, 500)
     (shape,) = fit.populations
-    assert layout.averaging() @ fit.difficulty == pytest.approx(0, abs=1e-9)
+    assert layout.mean_weights() @ fit.difficulty == pytest.approx(0, abs=1e-9)
     shift = start.nodes[0] - shape.nodes[0]
     np.testing.assert_allclose(shape.nodes + shift, start.nodes, atol=1e-12)
     # The logarithm of the density is the normal one and a polynomial of this degree.

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt import simulate
-from spectral_irt.conditional.linear import unidentified
+from spectral_irt.conditional.linear import unidentified_directions
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators import LinearDesign
 
@@ -64,11 +64,11 @@ def test_directions_left_open_do_not_depend_on_units(unit):
     """Items and a property of items: the property is a sum of items, in any unit."""
     x = np.array([0.0, 1.0, 3.0])
     design = np.column_stack([np.eye(3), x * unit])
-    open_directions = unidentified(sparse.csr_array(design), np.zeros(3, dtype=np.int64))
+    open_directions = unidentified_directions(sparse.csr_array(design), np.zeros(3, dtype=np.int64))
     assert open_directions.shape == (4, 2)
     moved = design @ open_directions
     np.testing.assert_allclose(moved - moved.mean(axis=0), 0, atol=1e-7)
-    assert unidentified(sparse.csr_array(x[:, None] * unit), np.zeros(3, dtype=np.int64)).shape == (1, 0)
+    assert unidentified_directions(sparse.csr_array(x[:, None] * unit), np.zeros(3, dtype=np.int64)).shape == (1, 0)
 
 
 @pytest.fixture(scope="module")

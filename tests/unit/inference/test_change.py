@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import spectral_irt as si
-from spectral_irt.data.crossing import answers_of, crossed, regrouped
+from spectral_irt.data.crossing import answers_of, cross_with_column, persons_by_level
 from spectral_irt.errors import DesignError, OptionError
 
 
@@ -187,7 +187,7 @@ def test_one_threshold_is_the_case_of_two_categories():
 
 def test_crossed_and_regrouped_keep_every_response(frame):
     responses = read(frame)
-    virtual = crossed(responses, "arm")
+    virtual = cross_with_column(responses, "arm")
     assert virtual.n_responses == responses.n_responses
     assert virtual.facets.names == ("item", "wave", "arm")
     before, after = answers_of(responses), answers_of(virtual)
@@ -195,7 +195,7 @@ def test_crossed_and_regrouped_keep_every_response(frame):
         zip(after.person, after.category, strict=True)
     )
     waves, code = responses.facets.column("wave")
-    by_wave = regrouped(responses, code, waves)
+    by_wave = persons_by_level(responses, code, waves)
     assert by_wave.responses.n_responses == responses.n_responses
     assert by_wave.responses.items.tolist() == responses.facets.items.tolist()
     person, wave = by_wave.person[7], by_wave.level[7]

@@ -25,7 +25,7 @@ from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.model import category_probabilities
 from spectral_irt.persons import abilities
-from spectral_irt.persons.residuals import ERRATIC, person_mean_squares, standardized
+from spectral_irt.persons.residuals import ERRATIC, person_mean_squares, z_of_mean_square
 from split import in_blocks
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -0.4])
@@ -163,7 +163,7 @@ def test_conditional_fit_averages_one(m, n_data_sets):
 
 def again(responses, beta, seed=0, threads=1):
     known = abilities(responses, beta, "eap", prior_mean=0.0, prior_sd=1.0)
-    people = responses.using(LocalEngine(threads))
+    people = responses.with_engine(LocalEngine(threads))
     return redraw(people, beta, known.ability, known.se, np.random.SeedSequence(seed))
 
 
@@ -344,9 +344,9 @@ def test_an_item_many_logits_away_makes_nobody_misfit():
 def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump():
     square = np.array([0.27, 1.0, 3.0])
     for q in (0.2, 1.0, 2.0):
-        np.testing.assert_allclose(standardized(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)
-    np.testing.assert_allclose(*(standardized(square, np.full(3, q)) for q in (2.0, 2.0 + 1e-9)), atol=1e-6)
-    assert standardized(np.array([0.27]), np.array([10.0]))[0] < 0
+        np.testing.assert_allclose(z_of_mean_square(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)
+    np.testing.assert_allclose(*(z_of_mean_square(square, np.full(3, q)) for q in (2.0, 2.0 + 1e-9)), atol=1e-6)
+    assert z_of_mean_square(np.array([0.27]), np.array([10.0]))[0] < 0
 
 
 def test_counts_in_sentences_on_simulated_limits():

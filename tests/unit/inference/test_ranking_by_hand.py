@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.prior import fading
+from spectral_irt.chain.prior import share_of_prior
 from spectral_irt.inference.ranks import items as module
 from spectral_irt.inference.ranks.intervals import order_p, standard_draws, sure_ranks
 from spectral_irt.inference.ranks.items import _best_normal, _spread, covariance_among, likely, likely_places
@@ -88,7 +88,7 @@ def test_what_a_prior_told_is_taken_off(kind, monkeypatch):
     total = made.se**-2
     alpha = np.full(12, 0.0 if prior is None else 0.8)
     if kind == "neighbors":
-        alpha = 0.8 * fading(made.item_information, made.known, 0.8)
+        alpha = 0.8 * share_of_prior(made.item_information, made.known, 0.8)
         assert ((alpha > 0) & (alpha < 0.8)).any() or (alpha == 0).any()
     known = np.isfinite(made.difficulty - made.se)
     expected = np.maximum(total - alpha, 1e-3 * total)

@@ -19,7 +19,7 @@ def kinds():
     rng = np.random.default_rng(0)
     v = rng.random(7) + 0.1
     root = rng.normal(size=(7, 7))
-    centered, whole = JointErrors.centered(v), JointErrors.dense(root @ root.T)
+    centered, whole = JointErrors.of_centered(v), JointErrors.dense(root @ root.T)
     well_known = JointErrors.dense(root @ root.T + 4 * np.eye(7))  # a wrong sign of `own` leaves it positive
     simple = [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
     return [*simple, well_known + centered, well_known.scaled(0.7) + JointErrors.independent(np.sqrt(v))]
@@ -28,7 +28,7 @@ def kinds():
 def test_centering_by_hand():
     v = np.array([1.0, 2.0, 3.0, 0.5])
     off = np.eye(4) - 0.25
-    np.testing.assert_allclose(dense(JointErrors.centered(v)), off @ np.diag(v) @ off, atol=1e-12)
+    np.testing.assert_allclose(dense(JointErrors.of_centered(v)), off @ np.diag(v) @ off, atol=1e-12)
     again = JointErrors.after_centering(np.sqrt(np.diag(off @ np.diag(v) @ off)))
     np.testing.assert_allclose(again.diagonal, v)
 
@@ -117,7 +117,7 @@ def test_thresholds_of_items_with_unlike_numbers_of_categories_are_centered():
     """The mean of the locations is zero, that of all thresholds is not: their errors are those of centered values."""
     layout = Thresholds(np.array([1, 3, 2, 4]))
     rng = np.random.default_rng(1)
-    weights, variance = layout.averaging(), rng.uniform(0.01, 0.05, layout.n_entries)
+    weights, variance = layout.mean_weights(), rng.uniform(0.01, 0.05, layout.n_entries)
     values = rng.normal(size=layout.n_entries)
     values -= weights @ values
     assert abs(values.mean()) > 0.01
@@ -132,7 +132,7 @@ def test_errors_of_thresholds_agree_with_those_of_locations():
     """Of items with one and with three thresholds: the variances are those that were given, of both."""
     layout = Thresholds(np.array([3, 1, 3, 3]))
     thresholds = np.array([-1.0, 0.2, 0.5, 0.3, -0.4, 0.0, 0.9, -0.7, 0.1, 0.4])
-    thresholds = thresholds - (layout.averaging() @ thresholds) / layout.averaging().sum()
+    thresholds = thresholds - (layout.mean_weights() @ thresholds) / layout.mean_weights().sum()
     se = np.array([0.2, 0.18, 0.25, 0.15, 0.22, 0.2, 0.21, 0.3, 0.24, 0.26])
     location_se = np.array([0.12, 0.15, 0.11, 0.14])
     errors, kind = errors_of_thresholds(thresholds, se, None, layout, location_se)

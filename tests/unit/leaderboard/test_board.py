@@ -13,7 +13,7 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt.cli.main import main
 from spectral_irt.data import Responses
-from spectral_irt.data.responses import turned
+from spectral_irt.data.responses import transpose
 from spectral_irt.errors import BankError, DesignError, DuplicateResponseError, OptionError
 from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
@@ -48,10 +48,10 @@ def test_discordant_counts_are_those_of_a_loop():
     some = np.where(rng.random(x.shape) < 0.2, np.nan, x)
     for answers in (x, some):
         expected = [[np.sum((first == 1) & (second == 0)) for second in answers] for first in answers]
-        assert differing(turned(Responses.from_wide(answers))).tolist() == expected
+        assert differing(transpose(Responses.from_wide(answers))).tolist() == expected
     thin = np.where(rng.random((6, 400)) < 0.03, 1.0, np.nan)
     thin[0, :50], thin[1, :50] = 1, 0
-    assert differing(turned(Responses.from_wide(thin)))[0, 1] == 50
+    assert differing(transpose(Responses.from_wide(thin)))[0, 1] == 50
 
 
 def test_two_models_have_the_odds_ratio_of_their_discordant_counts():

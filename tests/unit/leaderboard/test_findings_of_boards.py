@@ -8,7 +8,7 @@ import pytest
 
 import spectral_irt as si
 from drawn import drawn
-from spectral_irt.data.responses import turned
+from spectral_irt.data.responses import transpose
 from spectral_irt.errors import Finding
 from spectral_irt.leaderboard import contrasts, prompts, source
 from spectral_irt.leaderboard import findings as module
@@ -177,7 +177,7 @@ def test_subjects_by_counts(monkeypatch):
     x = drawn(rng, np.array([1.0, 0.0, -1.0])[:, None] - rng.normal(0, 1, 60))
     x[2, :7] = np.nan
     label = np.array(["x", "y", ""] * 20, dtype=object)
-    by_prompt = turned(si.Responses.from_wide(x))
+    by_prompt = transpose(si.Responses.from_wide(x))
     models = np.array(["a", "b", "c"], dtype=object)
     monkeypatch.setattr(prompts, "LEAST", 20)
     found = prompts.subject_columns(by_prompt, label, models)
@@ -215,7 +215,7 @@ def test_families_by_a_loop(monkeypatch):
     x[3, 60:] = np.nan  # meets the one before on no prompt
     ability = np.linspace(-0.5, 0.5, 7)
     easiness = rng.normal(0, 1, 200)
-    by_prompt = turned(si.Responses.from_wide(x))
+    by_prompt = transpose(si.Responses.from_wide(x))
     residual = np.nan_to_num(x - 1 / (1 + np.exp(-(ability[:, None] + easiness))))
     n = np.sum(~np.isnan(x), axis=0)
     mixed = (np.nansum(x, axis=0) > 0) & (np.nansum(x, axis=0) < n)

@@ -27,14 +27,14 @@ def test_every_query_is_a_sentence_of_every_dialect(dialect):
         if name in ("GIVEN", "CREATE"):
             continue
         for query in (text,) if name == "DROP" else (text, queries.CREATE.format("made") + text):
-            said = queries.written(query, dialect, **names())
+            said = queries.query_text(query, dialect, **names())
             assert ":" not in said, f"{name}: a name is missing in {said}"
             assert parse_one(said, dialect=dialect).sql(dialect=dialect)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_hostile_name_stays_a_name(dialect):
-    said = queries.written(
+    said = queries.query_text(
         queries.CHECK, dialect, **names(table=queries.table_called(HOSTILE), person=queries.column_called(HOSTILE))
     )
     again = parse_one(said, dialect=dialect)  # one statement, in which the name is still the same
@@ -61,11 +61,11 @@ PASS = {
 def test_what_is_said(dialect):
     weights = queries.CREATE.format("weights") + queries.FIXED_WEIGHTS["persons"]
     query = queries.FLOW if dialect == "bigquery" else weights
-    assert queries.written(query, dialect, **names()) == PASS[dialect]
+    assert queries.query_text(query, dialect, **names()) == PASS[dialect]
 
 
 def test_a_weighting_without_factors_has_none():
-    said = queries.written(
+    said = queries.query_text(
         queries.RATES, "duckdb", **names(a=queries.ONE, rows=exp.to_identifier("answers", quoted=True))
     )
     assert said.startswith('SELECT "item", SUM(1 * "w" * "z") AS "total" FROM "answers"')

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectral_irt.conditional.exact import PatternPart, padded, pattern_parts
+from spectral_irt.conditional.exact import PatternPart, padded_sums, pattern_parts
 from spectral_irt.conditional.exact_likelihood import contours, pair_factors
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Mask
@@ -227,7 +227,7 @@ def _covariances_of_categories(responses: Responses, residuals: Prepared, beta: 
     if len(with_few_answers):
         patterns = distinct_rows(responses.take_persons(np.sort(with_few_answers)))
         parts = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, layout))
-        total += parts.sum(_covariances_by_contour, padded(layout, beta), layout.n_items)
+        total += parts.sum(_covariances_by_contour, padded_sums(layout, beta), layout.n_items)
     return total
 
 
@@ -252,7 +252,7 @@ def _covariances_by_series(part: Residuals, tables: Tables, scores: Floats) -> F
     place = np.abs(answered @ moments[0].T - score[:, None]).argmin(axis=1)
     derivatives = moments[:, place] * answered  # of the mean answer by ability, of every person and item
     totals = derivatives.sum(axis=2)
-    u = weights(score - totals[0], totals[1:], tables.apart)
+    u = weights(score - totals[0], totals[1:], tables.spacing)
     mean = np.einsum("ru,rui->ui", u, derivatives[: order + 1])
     covariance = -(mean.T @ mean)
     for a in range(order + 1):

@@ -36,7 +36,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.exact import LEAST_FACTOR, Contour, PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact import (
+    LEAST_FACTOR,
+    Contour,
+    PatternPart,
+    padded_sums,
+    pattern_parts,
+    threshold_codes,
+)
 from spectral_irt.conditional.information import by_item
 from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Block, Responses
@@ -44,7 +51,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.model import above
-from spectral_irt.persons.residuals import LEAST, standardized
+from spectral_irt.persons.residuals import LEAST, z_of_mean_square
 from spectral_irt.tables import Columns
 
 Complex = NDArray[np.complex128]
@@ -127,9 +134,9 @@ def level_fit(
         slope_se = np.where(deviation[SLOPE] > 0, 1 / deviation[SLOPE], np.nan)
         return {
             "infit": sums.square / sums.v,
-            "infit_z": standardized(np.maximum(1 + sums.value[INFIT] / sums.v, 0), deviation[INFIT] / sums.v),
+            "infit_z": z_of_mean_square(np.maximum(1 + sums.value[INFIT] / sums.v, 0), deviation[INFIT] / sums.v),
             "outfit": sums.square_over_v / sums.n,
-            "outfit_z": standardized(np.maximum(1 + sums.value[OUTFIT] / sums.n, 0), deviation[OUTFIT] / sums.n),
+            "outfit_z": z_of_mean_square(np.maximum(1 + sums.value[OUTFIT] / sums.n, 0), deviation[OUTFIT] / sums.n),
             "discrimination": 1 + sums.value[SLOPE] * slope_se**2,
             "discrimination_se": slope_se,
         }
@@ -241,7 +248,7 @@ def _adaptation(
     padded_design = sparse.csr_array(sparse.vstack([design, padding]))
     padded_level = np.append(np.where(level < 0, n_levels, level), n_levels)
     parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
-    kernel_arguments = (theta, padded(layout, thresholds), layout, padded_level, n_levels, padded_design)
+    kernel_arguments = (theta, padded_sums(layout, thresholds), layout, padded_level, n_levels, padded_design)
     total: Adaptation | None = None
     for part in parts.map(_part_adaptation, *kernel_arguments):
         total = part if total is None else total.plus(part)

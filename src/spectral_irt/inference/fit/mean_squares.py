@@ -34,7 +34,7 @@ from spectral_irt.data.block import Floats, Ints, Thresholds, person_chunks
 from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.model import above
-from spectral_irt.persons.abilities import answers_with_difficulty, checked
+from spectral_irt.persons.abilities import answers_with_difficulty, thresholds_of
 from spectral_irt.persons.residuals import (
     CERTAIN,
     FARTHEST,
@@ -42,7 +42,7 @@ from spectral_irt.persons.residuals import (
     answers_at,
     mean_squares,
     probabilities,
-    standardized,
+    z_of_mean_square,
 )
 from spectral_irt.tables import Columns
 
@@ -70,7 +70,7 @@ def item_statistics(
     Of ratings, where each of these items is a combination, the same of every `level` that they are combined of.
     """
     layout = responses.thresholds
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     finite = ability[np.isfinite(ability)]
     center = float(finite.mean()) if len(finite) else 0.0  # keeps digits in the correlations
     kernel = _sums_of_right_and_wrong if layout.binary else _sums_of_categories
@@ -266,9 +266,9 @@ def conditional_statistics(
         return {
             "n": n,
             "infit": infit,
-            "infit_z": standardized(np.maximum(infit - used.infit / v, 0), infit_se),
+            "infit_z": z_of_mean_square(np.maximum(infit - used.infit / v, 0), infit_se),
             "outfit": outfit,
-            "outfit_z": standardized(np.maximum(outfit - used.outfit / n, 0), outfit_se),
+            "outfit_z": z_of_mean_square(np.maximum(outfit - used.outfit / n, 0), outfit_se),
             "infit_se": np.where(infit_se > 0, infit_se, np.nan),
         }
 
@@ -303,7 +303,7 @@ def sums_given_score(
 ) -> SumsGivenScore:
     """The sums that conditional fit statistics are made of; the parameters are those of `conditional_statistics`."""
     if responses.thresholds.binary:
-        return _right_and_wrong_given_score(responses, checked(responses, thresholds), series_from)
+        return _right_and_wrong_given_score(responses, thresholds_of(responses, thresholds), series_from)
     return _categories_given_score(responses, given or GivenScore.of(responses, thresholds))
 
 

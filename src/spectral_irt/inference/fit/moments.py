@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import central_moments
-from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact import PatternPart, padded_sums, part_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
 from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Block, Responses
@@ -25,7 +25,7 @@ from spectral_irt.data.block import Floats, Ints, Mask, Thresholds, answered_ite
 from spectral_irt.data.patterns import distinct_rows
 from spectral_irt.engine.base import budget
 from spectral_irt.model import above
-from spectral_irt.persons.abilities import answers_with_difficulty, checked, with_thresholds
+from spectral_irt.persons.abilities import answers_with_difficulty, thresholds_of, with_thresholds
 from spectral_irt.persons.residuals import LEAST
 
 
@@ -81,7 +81,7 @@ class GivenScore:
     @classmethod
     def of(cls, responses: Responses, thresholds: Floats, *, series_from: float = SERIES_FROM) -> GivenScore:
         layout = responses.thresholds
-        beta = checked(responses, thresholds)
+        beta = thresholds_of(responses, thresholds)
         if layout.binary:
             return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
         measured, thresholds = with_thresholds(responses, beta)
@@ -92,7 +92,11 @@ class GivenScore:
         moments = budget().keep(np.zeros((4, len(rows.items))))  # 32 bytes a response: on disk where there is no room
         sums = ThresholdSums.zeros(measured.thresholds, padding=1)
         parts = responses.engine.hold(pattern_parts(rows, n_people, measured.thresholds))
-        tables = (padded(measured.thresholds, thresholds), threshold_codes(measured.thresholds), measured.thresholds)
+        tables = (
+            padded_sums(measured.thresholds, thresholds),
+            threshold_codes(measured.thresholds),
+            measured.thresholds,
+        )
         for part in parts.map(_pattern_moments, *tables):
             place = rows.indptr[part.patterns][:, None] + np.arange(part.inside.shape[1])
             moments[:, place[part.inside]] = part.moments[:, part.inside]

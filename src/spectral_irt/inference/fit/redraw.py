@@ -18,7 +18,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import AnswerRows, Floats, Thresholds, answered_items, pack_block
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import generator
-from spectral_irt.persons.abilities import checked
+from spectral_irt.persons.abilities import thresholds_of
 
 
 def redraw(
@@ -36,7 +36,7 @@ def redraw(
     intercepts.
     """
     layout = responses.thresholds
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     seeds = seed.spawn(len(responses.blocks))
     drawn = responses.entries.prepare(_redrawn_block, layout, beta, slope, persons=(ability, se), each=[seeds])
     return replace(responses, blocks=drawn.parts)

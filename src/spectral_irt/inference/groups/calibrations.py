@@ -21,7 +21,7 @@ from scipy import sparse
 
 from spectral_irt.calibration import RASCH, Calibration
 from spectral_irt.chain.stationary import linked_items
-from spectral_irt.conditional.errors import centered, free_inverse, location_covariance
+from spectral_irt.conditional.errors import center_parts, free_inverse, location_covariance
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import CLOSE, Newton
@@ -389,7 +389,7 @@ def by_newton(
     if fit.move > CLOSE:
         raise no_location
     information = information_at(likelihood, fit.point.beta)
-    thresholds, covariance = centered(layout, fit.beta, free_inverse(fit, information.matrix))
+    thresholds, covariance = center_parts(layout, fit.beta, free_inverse(fit, information.matrix))
     assert covariance is not None
     loglik = fit.point.loglik if is_exact else None
     return GroupFit(thresholds, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, loglik)

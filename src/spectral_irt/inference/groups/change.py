@@ -32,7 +32,7 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import LINEAR_DESIGN, NEWTON
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.crossing import Regrouped, answers_of, crossed, regrouped
+from spectral_irt.data.crossing import Regrouped, answers_of, cross_with_column, persons_by_level
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import Split, by_label, positions
 from spectral_irt.engine import one_blas_thread
@@ -89,10 +89,10 @@ def occasions_of(
     if len(np.unique(answers_of(responses).person)) == len(np.unique(_person_waves(responses, code), axis=0)):
         raise DesignError(f"{responses.source}: nobody has responses in two waves, so that no change can be seen.")
     name = arm_name if arm_name != wave else f"{arm_name}_arm"
-    virtual = crossed(responses, name, split)
+    virtual = cross_with_column(responses, name, split)
     arm_of = split.group[split.group >= 0]
     assert virtual.facets is not None
-    stacked = regrouped(virtual, virtual.facets.column(wave)[1], waves)
+    stacked = persons_by_level(virtual, virtual.facets.column(wave)[1], waves)
     return Occasions(virtual, wave, name, waves, split.names, arm_of, stacked)
 
 
@@ -556,7 +556,7 @@ def change(
     if not each_item:
         return found
     assert virtual.facets is not None
-    apart = regrouped(virtual, virtual.facets.item, virtual.facets.items, keep=virtual.facets)
+    apart = persons_by_level(virtual, virtual.facets.item, virtual.facets.items, keep=virtual.facets)
     shared = fit_change(apart.responses, occasions, scale=scale)
     of_items = fit_change(apart.responses, occasions, scale=scale, by_item=True)
     return replace(found, each_item=shared, item_effects=of_items)

@@ -249,7 +249,7 @@ def _without_a_matrix(
     """Diagonals of H^+ G' G H^+, a few clusters at a time."""
     layout = responses.thresholds
     point = Likelihood(responses, beta, weights=weights).at(beta)
-    center = layout.averaging()
+    center = layout.mean_weights()
     locations = np.zeros(layout.n_items)
     thresholds = np.zeros(layout.n_entries)
     for some_scores in scores:
@@ -288,7 +288,7 @@ def _marginal(
             _Scoring(part.responses, persons.cluster[members], persons.weight[members], marginal_scores, arguments)
         )
     inverse = information.inverse(RIDGE)[: len(beta)]
-    return _sandwich(layout, inverse - layout.averaging() @ inverse, _scores_by_cluster(people))
+    return _sandwich(layout, inverse - layout.mean_weights() @ inverse, _scores_by_cluster(people))
 
 
 def _sandwich(layout: Thresholds, centered_inverse: Floats, scores: Iterator[sparse.csr_array]) -> _Variances:

@@ -31,7 +31,7 @@ import scipy
 from numpy.typing import NDArray
 
 from spectral_irt.conditional.errors import centered_covariance, location_covariance
-from spectral_irt.conditional.exact import PatternPart, padded, part_given, pattern_parts, threshold_codes
+from spectral_irt.conditional.exact import PatternPart, padded_sums, part_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.exact_likelihood import ExactLikelihood, information_at
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
@@ -42,8 +42,8 @@ from spectral_irt.estimators.marginal_fit import marginal_difficulty, marginal_i
 from spectral_irt.estimators.population import (
     Members,
     Population,
+    chances_of_passing,
     log_denominators,
-    passing,
     people_by_group,
     posterior_of,
 )
@@ -194,7 +194,7 @@ def _score_test(sample: _Sample) -> HausmanTest:
     layout = everyone.thresholds
     n_informative = int(everyone.informative.sum())
     parts = [Members(people.responses, people.sampling.weights) for people in sample.populations]
-    start = sample.start - float(layout.averaging() @ sample.start)
+    start = sample.start - float(layout.mean_weights() @ sample.start)
     fit = marginal_difficulty(parts, start=start, tol=MARGINAL_TOLERANCE, max_iter=MARGINAL_STEPS)
     beta = fit.difficulty
     patterns = [distinct_rows(people.responses) for people in sample.populations]
@@ -352,7 +352,7 @@ def _person_residuals(
     n_each = np.ones(len(rows.counts), dtype=np.int64)
     tiles = responses.engine.hold(pattern_parts(rows, n_each, layout))
     padding = np.concatenate([weights.W, np.zeros((1, n_directions))])
-    for places, given_score in tiles.map(_given_score, padded(layout, beta), threshold_codes(layout), padding):
+    for places, given_score in tiles.map(_given_score, padded_sums(layout, beta), threshold_codes(layout), padding):
         expected[places] += given_score
     by_category = np.zeros((layout.n_items, layout.widest + 1, 2 * n_directions))
     by_category[layout.item, layout.level] = np.hstack([weights.W, weights.B])
@@ -369,7 +369,7 @@ def _expected_in_population(
     """u_l' B of every pattern but for what was observed: expectations under the posterior of its persons."""
     rows = patterns.rows
     answered, posterior, _ = posterior_of(rows, log_denominators(beta, population, layout), population)
-    passed = passing(beta, population.nodes, layout)
+    passed = chances_of_passing(beta, population.nodes, layout)
     of_thresholds = np.empty((len(rows.counts), weights.B.shape[1]))
     for k, column in enumerate(weights.B.T):
         of_item = np.add.reduceat(passed * column[:, None], layout.first, axis=0)

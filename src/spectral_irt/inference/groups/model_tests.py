@@ -160,7 +160,7 @@ def _joint(groups: GroupCalibrations) -> JointTest:
     if groups.design is not None:  # fewer parameters than thresholds: compared in the space of the former
         basis = np.linalg.qr(groups.design)[0]
     values = groups.thresholds @ basis
-    center = basis.T @ groups.layout.averaging()
+    center = basis.T @ groups.layout.mean_weights()
     if groups.sandwiches is None:
         covariances = [basis.T @ covariance @ basis for covariance in groups.covariances]
         statistic = joint_statistic(values, covariances, center)
@@ -299,7 +299,7 @@ def andersen(
     check_option("model", model, MODELS)
     data = _responses_for(model, responses)
     if threads is not None:
-        data = data.using(LocalEngine(threads))
+        data = data.with_engine(LocalEngine(threads))
     group_model = GroupModel(exact=True)
     if model == RATING_SCALE:
         group_model = GroupModel(scales=dict.fromkeys(data.items.tolist(), "all"), exact=True)

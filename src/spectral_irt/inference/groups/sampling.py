@@ -154,7 +154,7 @@ def bread(responses: Responses, beta: Floats, weights: Floats | None, design: Fl
     else:
         information = information_at(likelihood, beta, sparse.csr_array(design)).matrix
         inverse = design @ ridged_inverse(information) @ design.T
-    return inverse - responses.thresholds.averaging() @ inverse
+    return inverse - responses.thresholds.mean_weights() @ inverse
 
 
 def ridged_inverse(matrix: Floats) -> Floats:

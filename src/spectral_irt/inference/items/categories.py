@@ -18,7 +18,7 @@ import numpy as np
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.model import category_probabilities
-from spectral_irt.persons.abilities import checked
+from spectral_irt.persons.abilities import thresholds_of
 from spectral_irt.persons.residuals import LEAST, answers_at
 from spectral_irt.tables import Columns
 
@@ -39,7 +39,7 @@ class CategorySums(NamedTuple):
 
 
 def category_sums(responses: Responses, thresholds: Floats, ability: Floats) -> CategorySums:
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     return CategorySums(*responses.entries.sum(_category_sums, beta, responses.thresholds, persons=(ability,)))
 
 

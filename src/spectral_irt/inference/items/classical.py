@@ -19,7 +19,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds, answered_items
 from spectral_irt.inference.items.rest_ability import AbilitySums, person_runs
-from spectral_irt.persons.abilities import checked
+from spectral_irt.persons.abilities import thresholds_of
 from spectral_irt.tables import Columns
 
 COMPLETE = 0.5  # of the people must have answered every item for an alpha over these
@@ -58,7 +58,7 @@ class RestSums(NamedTuple):
 def item_analysis(responses: Responses, thresholds: Floats) -> ItemAnalysis:
     """The classical analysis of every item; thresholds only tell how able the other answers make a person."""
     layout = responses.thresholds
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     of_items, by_category = responses.entries.sum(_rest_sums, beta, layout.mean(beta), layout)
     sums = RestSums(*of_items)
     n = sums.n

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.chain.prior import fading
+from spectral_irt.chain.prior import share_of_prior
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
@@ -191,7 +191,7 @@ def likely(calibration: Calibration) -> Likely:
         prior_precision = prior.alpha
         prior_mean = prior.mean
         if prior.kind == "neighbors" and prior.estimated:
-            fades = fading(calibration.item_information, calibration.known, prior.alpha)
+            fades = share_of_prior(calibration.item_information, calibration.known, prior.alpha)
             prior_precision = prior_precision * fades
     precision = np.maximum(total - prior_precision, LEAST_SHARE * total)
     pull = calibration.difficulty * total - (total - precision) * prior_mean

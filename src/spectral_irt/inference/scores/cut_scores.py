@@ -27,7 +27,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.code_sums import CodeSums
 from spectral_irt.errors import OptionError
-from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows, settle
+from spectral_irt.persons.abilities import Abilities, abilities, known_rows, settle, thresholds_of
 from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.tables import Columns
 
@@ -68,7 +68,7 @@ def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> Cuts:
     """Cuts on the scale of report; an error where nobody could be on one side."""
     measures = _increasing(cuts)
     logits = (measures - scale.mean) / scale.unit
-    n_items = len(test.known)
+    n_items = len(test.known_items)
     low = high = 0.0
     if n_items:
         low, high = test.ends()
@@ -99,7 +99,7 @@ def raw_cuts(
     whole_numbers = _increasing(cuts)
     whole_forms = list(forms.items)
     if len(whole_forms) != 1:
-        whole_forms = [items for items in whole_forms if len(items) == len(test.known)]
+        whole_forms = [items for items in whole_forms if len(items) == len(test.known_items)]
     if not whole_forms:
         how = "did not answer the same items" if forms.items else "share no form"
         raise OptionError(
@@ -172,7 +172,7 @@ def cut_columns(
     class_of_person = class_of(estimates.ability[has_ability], cuts)
     n = np.bincount(class_of_person, minlength=n_classes)
     class_weight = np.bincount(class_of_person, weights=weight[has_ability], minlength=n_classes)
-    beta = checked(responses, test.thresholds)
+    beta = thresholds_of(responses, test.thresholds)
     error_variance, n_people = responses.entries.sum(_inverse_information, beta, test.layout, cuts)
     cut_sets = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]  # each cut alone, and all together
     shares = decisions(test, responses, cut_sets, estimates, forms, prior, weights)
@@ -306,7 +306,7 @@ def _on_no_form(
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
     mean, sd = prior
     answers = responses.take_persons(people)
-    beta = checked(answers, test.thresholds)
+    beta = thresholds_of(answers, test.thresholds)
     posterior = abilities(answers, beta, "eap", prior_mean=mean, prior_sd=sd)
     own_weight = weight[people]
     rows = []
