@@ -20,7 +20,7 @@ from draws import Rng, simulated
 from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.inference.groups.martin_loef import martin_loef
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 
 DRAWS = 199
 LEVEL = 0.05
@@ -54,7 +54,7 @@ def replicate(design: str, seed: int) -> dict[str, Any]:
     for name in ("infit", "outfit"):
         p = two_sided(fit[f"{name}_conditional_z"])
         found[f"{name} one item normal"] = float(np.mean(p < LEVEL))
-        found[f"{name} any item normal"] = float(np.nanmin(adjusted(p, "holm")) < LEVEL)
+        found[f"{name} any item normal"] = float(np.nanmin(adjust_p(p, "holm")) < LEVEL)
     shared = study._dimensionality(draws=DRAWS, seed=seed)
     found["Q3 any pair"] = float(shared.dependence.test.p.min() < LEVEL)
     found["Q3 one pair"] = float(np.mean(shared.dependence.test.p_alone < LEVEL))

@@ -17,7 +17,7 @@ import numpy as np
 import draws
 import harness
 from spectral_irt import Responses, SpectralRasch, equate
-from spectral_irt.inference.scores.equating import equated
+from spectral_irt.inference.scores.equating import equate_scores
 
 SETTINGS = [(20, 8, 500), (20, 8, 2_000), (40, 10, 500), (20, 4, 500)]
 
@@ -27,7 +27,7 @@ def setting(items: int, common: int, people: int, seeds: Iterable[int]) -> dict[
     a = rng.normal(size=items)
     b = np.concatenate([a[:common], rng.normal(0.5, 1.0, items - common)])
     labels = [[f"c{k}" for k in range(common)] + [f"{x}{k}" for k in range(items - common)] for x in "ab"]
-    truth = equated(a, b).equated[1:-1]
+    truth = equate_scores(a, b).equated[1:-1]
     estimates, errors = [], []
     for seed in seeds:
         draw = np.random.default_rng([seed, people])

@@ -115,7 +115,7 @@ class JointErrors:
         matrix = np.sum(matrices, axis=0) if matrices else None
         return JointErrors(self.diagonal + other.diagonal, self.common + other.common, matrix)
 
-    def scaled(self, factor: float) -> JointErrors:
+    def times_factor(self, factor: float) -> JointErrors:
         """Of factor * e."""
         square = factor**2
         matrix = None if self.matrix is None else square * self.matrix

@@ -87,7 +87,7 @@ def test_a_move_that_fails_late_says_what_had_been_written(cli, bank, monkeypatc
 def test_waiting_for_another_writer_says_so_and_can_be_interrupted(bank, tmp_path, line):
     form("new.csv", 2)
     before = contents()
-    with storage.locked(bank):
+    with storage.lock_folder(bank):
         shown = on_terminal(*line.split(), cwd=tmp_path, when=("waiting for another program", interrupt))
     assert shown.code == 130, shown.text
     assert any("waiting for another program that is writing the bank 'bank'" in line for line, _ in shown.progress)

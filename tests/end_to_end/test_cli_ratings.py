@@ -231,7 +231,7 @@ def test_a_word_among_numbers_is_refused_in_a_file_and_remarked_on_in_a_mapping(
     cli.refused("fit answers.csv --item-covariates properties.csv -o out", "'length'", "'x'")
     answers = si.read("answers.csv")
     study = si.SpectralRasch().fit(answers).analyse(answers)
-    (found,) = study._explained({"length": {f"q{k}": value for k, value in enumerate(lengths)}}).remarks
+    (found,) = study._explain_severities({"length": {f"q{k}": value for k, value in enumerate(lengths)}}).remarks
     assert found.code == "covariates_in_words"
     assert "'x' (item q3)" in found.sentence
 

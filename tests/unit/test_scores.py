@@ -14,7 +14,7 @@ from spectral_irt import ConditionalRasch, Responses, SpectralRasch
 from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.cache import columns_of
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.scores.equating import equated
+from spectral_irt.inference.scores.equating import equate_scores
 from spectral_irt.persons import test_form as forms_module
 from spectral_irt.persons.test_form import Form, find_forms, form_columns, percentiles
 
@@ -265,7 +265,7 @@ def test_accuracy_and_consistency_are_those_of_people_tested_twice():
 
 
 def test_equated_scores_and_their_derivatives_against_a_search():
-    found = equated(Form.of(BETA, COUNTS), Form.of(GAMMA, OTHERS), 0.2, 1.1)
+    found = equate_scores(Form.of(BETA, COUNTS), Form.of(GAMMA, OTHERS), 0.2, 1.1)
 
     def slow(beta, gamma, score):
         theta = brentq(lambda at: expected(COUNTS, beta, at) - score, -30, 30, xtol=1e-13)
@@ -297,7 +297,7 @@ def test_errors_of_forms_of_one_analysis_have_the_whole_covariance_of_its_thresh
     beta = study.calibration.thresholds
     place = [layout.of_items(np.array(items)) for items in ([0, 1, 2], [3, 4, 5])]
     counts = [layout.max_score[items] for items in ([0, 1, 2], [3, 4, 5])]
-    curve = equated(*(Form.of(beta[at], k) for at, k in zip(place, counts, strict=True)))
+    curve = equate_scores(*(Form.of(beta[at], k) for at, k in zip(place, counts, strict=True)))
     slopes = np.hstack([curve.by_first, curve.by_second])[1:-1]
     both = np.concatenate(place)
     expected = np.sqrt(np.diag(slopes @ covariance[np.ix_(both, both)] @ slopes.T))
@@ -315,7 +315,7 @@ def test_standard_errors_of_equated_scores_cover():
     a, b = list(range(8)), list(range(5, 13))
     one, other = (np.concatenate([thresholds[k] for k in form]) for form in (a, b))
     counts = np.full(8, 2)
-    truth = equated(Form.of(one, counts), Form.of(other, counts)).equated[1:-1]
+    truth = equate_scores(Form.of(one, counts), Form.of(other, counts)).equated[1:-1]
     inside = []
     for seed in range(40):
         fits = []

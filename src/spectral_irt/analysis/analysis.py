@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.cache import as_table, columns_of, once
 from spectral_irt.analysis.facets import AnalysisOfRatings, of_items
 from spectral_irt.analysis.folder import Parts, fit_record, result_tables, wanted_parts, write_results
 from spectral_irt.analysis.likelihood import ConditionalLikelihood, conditional_likelihood
@@ -165,7 +165,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         return conditional_likelihood(self)
 
     @of_items
-    @tabled
+    @as_table
     @once
     def item_fit(
         self, *, critical: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
@@ -249,7 +249,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         strata = self._strata(items, STRATA)
         return {**strata, "item": self.calibration.labels[strata["item"]]}
 
-    @tabled
+    @as_table
     def item_analysis(self) -> Columns:
         """The classical analysis of every item as a table.
 
@@ -284,7 +284,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         self._tell("item analysis")
         return classical.item_analysis(self.responses, self.calibration.thresholds)
 
-    @tabled
+    @as_table
     def item_restscore(self, *, seed: int = 0) -> Columns:
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma, observed and
         expected: `item, n, gamma, gamma_expected, se, z, p`, for right and wrong answers (Kreiner 2011).
@@ -296,14 +296,14 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         """
         return restscore_columns(self.calibration, self.responses, seed)
 
-    @tabled
+    @as_table
     @once
     def categories(self) -> Columns:
         """`item, category, code, n, share, mean_ability, infit` of every answer; see `inference.items.categories`."""
         self._tell("categories")
         return category_columns(self.responses, self.calibration.thresholds, self.abilities("wle").ability)
 
-    @tabled
+    @as_table
     def distractors(self) -> Columns:
         """Who chose which option, as a table; for answers that were scored with a key.
 
@@ -341,7 +341,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         return about_options + reversed_items
 
     @of_items
-    @tabled
+    @as_table
     def item_trait(self, intervals: int | None = None, *, critical: int = 0, seed: int = 0) -> Columns:
         """Item-trait tests over class intervals: `item, n, chi2, df, p, p_adjusted` from what is expected given the
         scores, corrected for the estimated thresholds; `chi2_rumm, df_rumm, p_rumm` and the analysis of variance `f,
@@ -646,7 +646,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         order = options.pop("order")
         return self.dif_tree(list(order), order=order, **options)
 
-    def _grouped(self, parts: Parts) -> Mapping[str, Differential]:
+    def _comparisons_of_groups(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts; of ratings these are interactions of the facets."""
         comparisons = self._comparisons(parts)
         return {name: dif for name, dif in comparisons.items() if not isinstance(dif, Finding)}
@@ -728,7 +728,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         )
 
     @of_items
-    @tabled
+    @as_table
     @once
     def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
@@ -824,7 +824,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         if tree is not None:
             findings += tree.findings
         if parts.covariates is not None:
-            findings += self._explained(parts.covariates).findings
+            findings += self._explain_severities(parts.covariates).findings
         if self.facets:
             findings += self._facet_findings()  # which name raters without quotes
         return tuple(findings)

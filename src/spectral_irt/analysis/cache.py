@@ -66,7 +66,7 @@ def once(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
     return answer
 
 
-def tabled(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Table]:
+def as_table(method: Callable[Concatenate[Any, P], Columns]) -> Callable[Concatenate[Any, P], Table]:
     """A method that makes columns, as one that gives a table; `columns_of(study.persons, "ml")` has the columns."""
 
     @wraps(method)

@@ -105,7 +105,7 @@ class Comparison:
         return "\n".join([f"{'':{width}}  {'before':>10}  {'after':>10}", *rows, *self.sentences])
 
 
-def fitted(study: Analysis, name: str) -> Fitted:
+def fitted_analysis(study: Analysis, name: str) -> Fitted:
     parts = study.parts()
     infit = np.full(study.calibration.n_items, np.nan)
     if parts.fit:
@@ -138,7 +138,7 @@ def compare(first: Any, second: Any, cuts: Sequence[float] = ()) -> Comparison:
         return compare_studies(first, second, cuts)
     one, other = _without_responses(first, "before"), _without_responses(second, "after")
     sizes = Line("items", *(f"{each.calibration.n_items:,}" for each in (one, other)))
-    return compared(one, other, cuts=cuts, more=[sizes])
+    return comparison_of(one, other, cuts=cuts, more=[sizes])
 
 
 def _without_responses(fit: Any, name: str) -> Fitted:
@@ -154,7 +154,7 @@ def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = (
     """The comparison of two analyses, with standard errors of differences and likelihoods where these are known."""
     if first.facets or second.facets:
         raise OptionError("fits of ratings with facets are not compared yet; compare their tables of items and raters.")
-    one, other = fitted(first, "before"), fitted(second, "after")
+    one, other = fitted_analysis(first, "before"), fitted_analysis(second, "after")
     places = _common_items(one, other)
     covariance = None
     measured = first.calibration.measured[places[0]] & second.calibration.measured[places[1]]
@@ -165,10 +165,10 @@ def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = (
     small = first.responses.n_responses <= QUICK  # of more, every pattern of responses takes long
     if small and first.responses.digest() == second.responses.digest():
         more = tuple(_likelihood_lines(first, second))
-    return compared(one, other, cuts=cuts, covariance=covariance, more=more)
+    return comparison_of(one, other, cuts=cuts, covariance=covariance, more=more)
 
 
-def compared(
+def comparison_of(
     first: Fitted,
     second: Fitted,
     *,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.cache import as_table, columns_of, once
 from spectral_irt.analysis.folder import TABLES
 from spectral_irt.analysis.people import AnalysisOfPeople
 from spectral_irt.calibration import RATING_SCALE
@@ -106,7 +106,7 @@ def of_items(method: M) -> M:
     """The method, with an error where items are combinations with raters, of which it would say nothing."""
 
     @wraps(method)
-    def asked(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
+    def ask_or_refuse(self: AnalysisOfRatings, *args: Any, **options: Any) -> Any:
         if self.facets:
             raise OptionError(
                 f"{method.__name__} is about answers to items, and these are ratings: see `study.facet()`, and "
@@ -114,7 +114,7 @@ def of_items(method: M) -> M:
             )
         return method(self, *args, **options)
 
-    return cast("M", asked)
+    return cast("M", ask_or_refuse)
 
 
 class AnalysisOfRatings(AnalysisOfPeople):
@@ -129,7 +129,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
             raise OptionError(f"{name!r} is no facet of these answers; there are {facets}.")
         return name
 
-    @tabled
+    @as_table
     @once
     def facet(self, name: str | None = None) -> Columns:
         """The levels of a facet as a table, by default of the only one: raters with their severity.
@@ -173,7 +173,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         assert self.calibration.facets is not None
         return GivenScore.of(self.responses, self.calibration.facets.likeliest)
 
-    @tabled
+    @as_table
     @once
     def interactions(self, name: str | None = None, groups: Any = None) -> Columns:
         """Score tests of the levels of a facet with items, or with groups of people; the most certain first.
@@ -192,7 +192,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
             return columns_of(self.interactions, self._facet(name), groups)
         return interactions(self.calibration, self.responses, name, groups)
 
-    @tabled
+    @as_table
     @once
     def contrasts(self, name: str | None = None) -> Columns:
         """Is a rater more severe on one item than on another? Of every level of a facet each two items, the most
@@ -208,7 +208,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
             return columns_of(self.contrasts, self._facet(name))
         return item_contrasts(self.calibration, self.responses, name)
 
-    @tabled
+    @as_table
     @once
     def category_use(self, name: str | None = None) -> Columns:
         """How often each level of a facet used each category, by default of the only facet; or each "item".
@@ -228,7 +228,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         ability = self.abilities("wle").ability
         return category_use(self.calibration.facets, self.responses, self.calibration.thresholds, ability, name)
 
-    @tabled
+    @as_table
     @once
     def unexpected_ratings(self, limit: int = UNEXPECTED_OF_ALL) -> Columns:
         """Ratings three or more standard deviations from what the model expects, the farthest first, at most so many:
@@ -334,7 +334,7 @@ class AnalysisOfRatings(AnalysisOfPeople):
         return tables
 
     @of_items
-    @tabled
+    @as_table
     def item_covariates(self, properties: Any) -> Columns:
         """What properties of items add to their difficulty: the linear logistic test model, `property, level, effect`,
         `se, z, p`.
@@ -343,10 +343,10 @@ class AnalysisOfRatings(AnalysisOfPeople):
         item to value. Numbers have an effect for one unit, words one each, with mean zero. The standard errors assume
         that nothing else makes items differ; `summary()` has the test against free items.
         """
-        return self._explained(properties).effects
+        return self._explain_severities(properties).effects
 
     @once
-    def _explained(self, properties: Any) -> Explained:
+    def _explain_severities(self, properties: Any) -> Explained:
         self._tell("properties of items")
         obstacles = {
             "a rating scale model": self.calibration.model == RATING_SCALE,

@@ -209,7 +209,7 @@ def result_tables(study: Analysis, parts: Parts | None = None, *, every: bool = 
         tables |= study._people_tables(parts, every)
         if parts.fit and parts.critical:
             p_values = study._critical(parts.critical, parts.sample).persons
-            tables["persons"] = inserted(tables["persons"], p_values, after="outfit_z")
+            tables["persons"] = insert_columns(tables["persons"], p_values, after="outfit_z")
     if study.facets:
         tables |= study._facet_tables(parts, every)
     if parts.fit and every:
@@ -276,7 +276,7 @@ def _tables_of_groups(study: Analysis, parts: Parts) -> dict[str, Columns]:
     """Differences between groups that were named, and between those that a tree found."""
     scale = study.calibration.scale
     tables: dict[str, Columns] = {}
-    grouped = study._grouped(parts)
+    grouped = study._comparisons_of_groups(parts)
     if grouped:
         tables["dif"] = _contrasts(grouped, scale)
         by_threshold = {name: dif for name, dif in grouped.items() if dif.by_threshold}
@@ -302,7 +302,7 @@ def _tables_of_change(study: Analysis, occasions: Columns | None) -> dict[str, C
     return tables
 
 
-def inserted(columns: Columns, more: Columns, *, after: str) -> Columns:
+def insert_columns(columns: Columns, more: Columns, *, after: str) -> Columns:
     """The columns with more of them after one."""
     place = list(columns).index(after) + 1
     names = list(columns)
@@ -379,7 +379,7 @@ def fit_record(study: Analysis, parts: Parts | None = None) -> dict[str, Any]:
         "change": None if study._change is None else study._change.to_dict(),
         "dif_tree": None if tree is None else tree.to_dict(),
         "facets": study._facet_record() if study.facets else None,
-        "covariates": None if parts.covariates is None else study._explained(parts.covariates).to_dict(),
+        "covariates": None if parts.covariates is None else study._explain_severities(parts.covariates).to_dict(),
         "anchors": anchors_record(calibration),
         "findings": list(map(finding_record, study.findings(parts))),
     }
@@ -462,7 +462,7 @@ def _records_of_fit(study: Analysis, parts: Parts) -> dict[str, Any]:
 
 def _comparison_records(study: Analysis, parts: Parts) -> Any:
     """The comparisons of groups: one as it is, several as a list, None without any."""
-    records = [{"column": column, **dif.to_dict()} for column, dif in study._grouped(parts).items()]
+    records = [{"column": column, **dif.to_dict()} for column, dif in study._comparisons_of_groups(parts).items()]
     if not records:
         return None
     return records if len(records) > 1 else records[0]

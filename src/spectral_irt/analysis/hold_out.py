@@ -80,7 +80,7 @@ def check_share(share: float) -> None:
         raise OptionError(f"`hold_out` is {share:g}; it is the share of persons held out, as in 0.5.")
 
 
-def divided(n_persons: int, share: float, seed: int, cluster: Ints | None = None) -> Parts:
+def divide_persons(n_persons: int, share: float, seed: int, cluster: Ints | None = None) -> Parts:
     """The persons in two parts at random. Persons of a cluster (a class) stay together: else the choice would know
     something of the others."""
     check_share(share)
@@ -103,8 +103,8 @@ def divided(n_persons: int, share: float, seed: int, cluster: Ints | None = None
 def divided_by_label(responses: Responses, share: float, seed: int, clusters: Sequence[Any] | None) -> Parts:
     """The same of responses, where clusters have labels; a person without one is a cluster alone."""
     if clusters is None:
-        return divided(responses.n_persons, share, seed)
-    return divided(responses.n_persons, share, seed, cluster_numbers(responses, clusters))
+        return divide_persons(responses.n_persons, share, seed)
+    return divide_persons(responses.n_persons, share, seed, cluster_numbers(responses, clusters))
 
 
 def hold_out_of_record(record: Any) -> HoldOut | None:

@@ -118,7 +118,7 @@ class Move:
         return KINDS[self.name].words(self.arguments)
 
     @property
-    def changed(self) -> str:
+    def change_in_words(self) -> str:
         """What it changed, as "responses 5,000 to 4,980"; nothing of a move that was not made yet."""
         return "" if self.effect is None else self.effect.words
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt import notebook
-from spectral_irt.analysis.cache import columns_of, once, tabled
+from spectral_irt.analysis.cache import columns_of, once, as_table
 from spectral_irt.analysis.moves import Move, parts_of_split_items
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
@@ -253,7 +253,7 @@ class AnalysisOfPeople:
             return None
         return subset == 1
 
-    @tabled
+    @as_table
     def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Columns:
         """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
@@ -355,7 +355,7 @@ class AnalysisOfPeople:
             given=given,
         )
 
-    @tabled
+    @as_table
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:
         """The persons from the ablest down, with intervals of ability and rank, as a table.
 
@@ -416,7 +416,7 @@ class AnalysisOfPeople:
         """Infit and outfit of every person as arrays, at these abilities."""
         return person_mean_squares(self.responses, self.calibration.thresholds, self.abilities(method).ability)
 
-    @tabled
+    @as_table
     def residuals(self) -> Columns:
         """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
 
@@ -424,7 +424,7 @@ class AnalysisOfPeople:
         """
         return residual_columns(self.responses, self.calibration.thresholds, self.abilities().ability)
 
-    @tabled
+    @as_table
     @once
     def unexpected_answers(
         self,
@@ -461,7 +461,7 @@ class AnalysisOfPeople:
         """What goes to a file of unexpected answers."""
         return columns_of(self.unexpected_answers)
 
-    @tabled
+    @as_table
     def guttman(self, persons: Sequence[Any] | None = None) -> Columns:
         """Guttman's scalogram as a table: persons from the highest ability down, items from the easiest on.
 
@@ -500,7 +500,7 @@ class AnalysisOfPeople:
         """The forms with a table of scores; see `persons.test_form.find_forms`."""
         return find_forms(self.responses, self.calibration.thresholds, self._booklets())
 
-    @tabled
+    @as_table
     def scores(self) -> Columns:
         """From raw score to ability on every form, as a table: `form, n_items, score, ability, se, n, percentile`.
 
@@ -653,7 +653,7 @@ class AnalysisOfPeople:
         unit = sd / spread
         return Scale(mean - unit * center, unit)
 
-    @tabled
+    @as_table
     def group_means(self, groups: Any) -> Columns:
         """Mean ability of every group as a table.
 
@@ -694,7 +694,7 @@ class AnalysisOfPeople:
             return columns
         return without_tests_across_subsets(columns, by_label(self.responses, labels), subset)
 
-    @tabled
+    @as_table
     def cuts(self, cuts: Sequence[float], *, raw: bool | Literal["codes"] = False) -> Columns:
         """People in classes: how many are in each, with accuracy and consistency, as a table.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from spectral_irt.analysis.cache import columns_of, tabled
+from spectral_irt.analysis.cache import as_table, columns_of
 from spectral_irt.analysis.comparison import Comparison, compare_studies
-from spectral_irt.analysis.hold_out import Halves, HoldOut, divided
+from spectral_irt.analysis.hold_out import Halves, HoldOut, divide_persons
 from spectral_irt.analysis.ledger import read_ledger
 from spectral_irt.analysis.moves import Changes, Move
 from spectral_irt.analysis.tailoring import tailored_columns, tailored_finding
@@ -159,7 +159,7 @@ class AnalysisWithMoves:
         """
         return self.with_moves([Move("dif_resolve", {"by": list(by)})])
 
-    @tabled
+    @as_table
     def tailored(self) -> Columns:
         """After `tailor`, the difficulties beside those of all responses, as a table.
 
@@ -202,7 +202,7 @@ class AnalysisWithMoves:
             if study.held_out is None or study.held_out.for_choice:  # else the choice was made on other persons
                 findings = findings_for([move], study)
             changes.apply([move], findings)
-        other: Any = refitted(study, changes)
+        other: Any = fit_again(study, changes)
         if ledger is not None:
             other.ledger_findings = (*ledger.findings(other.first_digest), *other.ledger_findings)
         return other
@@ -237,13 +237,13 @@ class AnalysisWithMoves:
             raise OptionError("these persons are already a part of others; hold persons out of the first analysis.")
         if study.moves:
             raise OptionError("persons are held out before the first change; call `hold_out` on the first analysis.")
-        parts = divided(study.responses.n_persons, share, seed, study.sampling.cluster)
+        parts = divide_persons(study.responses.n_persons, share, seed, study.sampling.cluster)
         division = parts.hold_out(share, seed)
         halves = []
         for place, for_choice in ((parts.for_choice, True), (parts.for_results, False)):
             changes = _changes_of(study)
             changes.take_part(place, division._replace(for_choice=for_choice))
-            halves.append(refitted(study, changes))
+            halves.append(fit_again(study, changes))
         return Halves(*halves)
 
 
@@ -257,7 +257,7 @@ def _changes_of(study: Analysis) -> Changes:
         held_out=study.held_out,
         everybody=study._everybody,
     )
-    changes.fit = lambda responses: study if responses is study.responses else refitted(study, changes)
+    changes.fit = lambda responses: study if responses is study.responses else fit_again(study, changes)
     return changes
 
 
@@ -312,7 +312,7 @@ def _misfitting_persons(study: Analysis) -> Sequence[Finding]:
     return study.checks().findings
 
 
-def refitted(study: Analysis, changes: Changes) -> Analysis:
+def fit_again(study: Analysis, changes: Changes) -> Analysis:
     """The analysis of the changed responses, fitted and reported as the one before was."""
     responses = changes.responses
     place = changes.positions  # of the persons in the responses before

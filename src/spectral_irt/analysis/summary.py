@@ -198,8 +198,8 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if study.facets:
         lines += facet_lines(study)
     if parts.covariates is not None:
-        lines.append(("covariates", study._explained(parts.covariates).sentence))
-    for column, dif in study._grouped(parts).items():
+        lines.append(("covariates", study._explain_severities(parts.covariates).sentence))
+    for column, dif in study._comparisons_of_groups(parts).items():
         sentences = [finding.sentence for finding in dif.findings if finding.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     tree = study._tree(parts)

@@ -26,7 +26,7 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.inference.nested import Calibrated, centered_on, nested_covariance
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.residuals import probabilities
 from spectral_irt.tables import Columns
@@ -80,7 +80,7 @@ def tailored_columns(first: Analysis, second: Analysis) -> Columns:
     difficulty_all = before.difficulty[place] + shift
     difference = after.difficulty[in_both] - difficulty_all
     se = np.full(len(in_both), np.nan)
-    covariance = nested_covariance(_calibrated(first), _calibrated(second), (place, in_both))
+    covariance = nested_covariance(_calibrated_part(first), _calibrated_part(second), (place, in_both))
     if covariance is not None:
         se = np.sqrt(np.maximum(np.diag(centered_on(covariance, weights)), 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,7 +96,7 @@ def tailored_columns(first: Analysis, second: Analysis) -> Columns:
         "se": se,
         "z": z,
         "p": p,
-        "p_holm": adjusted(p, "holm"),
+        "p_holm": adjust_p(p, "holm"),
     }
 
 
@@ -107,7 +107,7 @@ def _is_origin(share_removed: Floats) -> Floats:
     return share_removed <= limit
 
 
-def _calibrated(study: Analysis) -> Calibrated:
+def _calibrated_part(study: Analysis) -> Calibrated:
     return Calibrated(study.calibration, study.responses, study.sampling)
 
 

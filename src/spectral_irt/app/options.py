@@ -45,7 +45,7 @@ class Choice:
     more: str = ""  # further options, as in a terminal
     roles: Mapping[int, str] = field(default_factory=dict)
 
-    def changed(self, form: Mapping[str, Any]) -> Choice:
+    def with_form(self, form: Mapping[str, Any]) -> Choice:
         """With what a form says; the key is a file, and kept."""
         values: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in TEXTS}
         for name, allowed in CHOICES.items():
@@ -105,10 +105,10 @@ class Choice:
         if len(by_role[ITEM]) < 2:
             raise OptionError("fewer than two columns are items; choose which columns are items.")
         words += ["--layout", "wide", *_option("--person", *(names[k] for k in by_role[PERSON]))]
-        words += _listed("--items", [_literal(names[k]) for k in by_role[ITEM]])
+        words += _option_with_names("--items", [_literal(names[k]) for k in by_role[ITEM]])
         if not by_role[PERSON]:  # no column that was set aside may be taken for their names
             others = [names[k] for k, role in roles.items() if role == UNUSED]
-            words += _listed("--ignore", others)
+            words += _option_with_names("--ignore", others)
         return words
 
     def fit_words(self, columns: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -183,10 +183,10 @@ def _literal(name: str) -> str:
     return "".join(signs.get(sign, sign) for sign in name)
 
 
-def _listed(flag: str, names: Iterable[str]) -> list[str]:
+def _option_with_names(flag: str, names: Iterable[str]) -> list[str]:
     """Names that can stand together as "a,b", and the others, each on its own.
 
-    >>> _listed("--items", ["q1", "a, b", "q2", " c"])
+    >>> _option_with_names("--items", ["q1", "a, b", "q2", " c"])
     ['--items', 'q1,q2', '--items', 'a, b', '--items', ' c']
     """
     names = list(names)

@@ -88,7 +88,7 @@ class Guard:
         if scope["type"] != "http":
             return
 
-        async def protected(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -97,9 +97,9 @@ class Guard:
 
         refusal = self.refusal(scope)
         if refusal:
-            await self._pages.message("Refused", refusal, status=403)(scope, receive, protected)
+            await self._pages.message("Refused", refusal, status=403)(scope, receive, send_with_headers)
         else:
-            await self._app(scope, receive, protected)
+            await self._app(scope, receive, send_with_headers)
 
     def refusal(self, scope: Scope) -> str:
         """Why the request may not pass; "" when it may."""

@@ -174,7 +174,7 @@ class Job:
         words = [*words, "--all"]
         if self.choice.list_persons:
             words.append("--list-persons")
-        results = await self._fitted(words)
+        results = await self._fit_results(words)
         for done in (*self.earlier, self.results, self.scored):
             if done is not None:
                 shutil.rmtree(done.folder, ignore_errors=True)
@@ -188,7 +188,7 @@ class Job:
         assert self.results is not None
         before = self.results
         flag, _, value = option.partition(" ")
-        done = await self._fitted([*before.words, flag, value])
+        done = await self._fit_results([*before.words, flag, value])
         try:
             folders = [str(each.folder / "results") for each in (before, done)]
             comparison = await run(COMMAND, ["compare-fits", *folders, "--json"], self.inputs, self._tell)
@@ -204,7 +204,7 @@ class Job:
         names = {folders[0]: "the results before", folders[1]: "the results after"}
         self.compared["sentences"] = [_with_names(each, names) for each in self.compared["sentences"]]
 
-    async def _fitted(self, words: Sequence[str]) -> Done:
+    async def _fit_results(self, words: Sequence[str]) -> Done:
         """The results of `fit` with these options, in a folder of their own."""
         places = {"-o": "results", "--report": "report.html"}
         if not any(word.startswith("--facet") for word in words):  # ratings have no bank

@@ -27,7 +27,7 @@ PATIENCE = 2  # seconds for requests that are being answered at the end
 
 def serve(*, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Answer until a signal or the page says to stop; then nothing is left."""
-    with listening(port) as listener, temporary_folder() as folder:
+    with listening_socket(port) as listener, temporary_folder() as folder:
         number = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
         server: Server
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
 
 
 @contextmanager
-def listening(port: int) -> Iterator[socket.socket]:
+def listening_socket(port: int) -> Iterator[socket.socket]:
     """A socket for this machine alone, at a port that is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
         if hasattr(signal, "SIGHUP"):  # elsewhere this would let two programs share a port

@@ -61,14 +61,14 @@ class Site:
         kinds: tuple[Any, ...] = (SpectralIrtError, HTTPException, ClientDisconnect, Exception)
         site = Starlette(
             routes=[Mount(self.base, routes=routes)],
-            lifespan=self.living,
+            lifespan=self.run,
             exception_handlers=dict.fromkeys(kinds, self.problem),
         )
         # A page for those who may not ask knows no address of ours.
         self.asgi: ASGIApp = Guard(site, token, port, Pages(""))
 
     @asynccontextmanager
-    async def living(self, app: Any) -> AsyncIterator[None]:
+    async def run(self, app: Any) -> AsyncIterator[None]:
         """When the server ends, all files go."""
         yield
         for job in self.jobs.values():
@@ -97,13 +97,13 @@ class Site:
     def of_job(self, answer: Callable[[Request, Job], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """An answer about the job that the address names."""
 
-        async def found(request: Request) -> Response:
+        async def answer_job(request: Request) -> Response:
             job = self.jobs.get(request.path_params["id"])
             if job is None:
                 raise HTTPException(404)
             return await answer(request, job)
 
-        return found
+        return answer_job
 
     async def start(self, request: Request) -> Response:
         jobs = [(self._address(job), job) for job in self.jobs.values()]
@@ -173,7 +173,7 @@ class Site:
         async with request.form(max_fields=FIELDS) as form:
             job.check_idle()
             before = job.choice.layout()
-            job.choice = job.choice.changed({name: value for name, value in form.items() if isinstance(value, str)})
+            job.choice = job.choice.with_form({name: value for name, value in form.items() if isinstance(value, str)})
             if "no_key" in form:
                 job.choice = replace(job.choice, key="")
             if form.get("key_sheet") in job.seen.get("sheets", ()):
@@ -255,7 +255,7 @@ class Site:
             folder = results.folder / {"tables.zip": "results", "bank.zip": "bank"}[name]
             if not folder.exists():
                 raise HTTPException(404)
-            path = await _zipped(folder)
+            path = await _zip_folder(folder)
         elif name == PUPIL_PAGES and (results.folder / PUPIL_PAGES).exists():
             path = results.folder / PUPIL_PAGES
         elif name == "results.xlsx":
@@ -265,7 +265,7 @@ class Site:
         return FileResponse(path, filename=f"{Path(source).stem}-{name}", content_disposition_type="attachment")
 
 
-async def _zipped(folder: Path) -> Path:
+async def _zip_folder(folder: Path) -> Path:
     """A folder as a zip file beside it, which holds the folder."""
     target = folder.with_suffix(".zip")
     if not target.is_file():

@@ -155,7 +155,7 @@ def _of_mapping(anchors: Mapping[Any, Any]) -> Anchors:
     wrong = [label for label, value in anchors.items() if not all(map(_is_number, _thresholds_of(value)))]
     if wrong:
         raise OptionError(f"the anchors {listed(wrong)} have no number as difficulty, but {anchors[wrong[0]]!r}.")
-    return _checked(Anchors.of({label: _thresholds_of(value) for label, value in anchors.items()}))
+    return _check_range(Anchors.of({label: _thresholds_of(value) for label, value in anchors.items()}))
 
 
 def _of_calibration(source: Bank | Calibration | RaschEstimator) -> Anchors:
@@ -238,7 +238,7 @@ def _of_file(path: Path) -> Anchors:
     errors = None
     if np.nansum(se) > 0:
         errors = known_errors(thresholds, se, None).errors
-    return _checked(
+    return _check_range(
         Anchors(
             items=label_array(list(values)),
             thresholds=thresholds,
@@ -343,7 +343,7 @@ def _with_point(text: str) -> str:
     return text.strip().replace(",", ".")
 
 
-def _checked(anchors: Anchors) -> Anchors:
+def _check_range(anchors: Anchors) -> Anchors:
     far = np.abs(anchors.thresholds) > FAR
     if far.any():
         names = listed(anchors.items[np.unique(anchors.places.item[far])])

@@ -16,7 +16,7 @@ import numpy as np
 
 from spectral_irt.bank.bank import Bank, BankForm, DataSet, Population, calibration_of
 from spectral_irt.bank.components import groups_of
-from spectral_irt.bank.evidence import Evidence, compared, diagonal_of, matrix_is_affordable, own_information
+from spectral_irt.bank.evidence import Evidence, compare_with_others, diagonal_of, matrix_is_affordable, own_information
 from spectral_irt.calibration import Calibration, Provenance
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Responses
@@ -213,7 +213,7 @@ def evidence_of(responses: Responses, calibration: Calibration, without_data: Ev
     # Each item was compared with the mean of the others that its people met: d = E^-1 N delta below that mean.
     location = calibration.difficulty[has_difficulty]
     item_information = own_information(point)
-    deviation = safe_divide(compared(point, location), item_information)
+    deviation = safe_divide(compare_with_others(point, location), item_information)
     prior_mean = without_data.prior_mean.copy()
     prior_mean[entry] = (location - deviation)[responses.thresholds.item]
     prior_gradient = without_data.prior_gradient

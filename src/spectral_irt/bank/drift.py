@@ -38,7 +38,7 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.data.labels import Labels, label_array
-from spectral_irt.inference.results import adjusted, first_few, two_sided
+from spectral_irt.inference.results import adjust_p, first_few, two_sided
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.numerics import safe_divide
@@ -201,7 +201,7 @@ def _result(responses: Responses, point: Point, displacements: Displacements, er
         se=displacements.se(errors),
         z=z,
         p=p,
-        p_adjusted=adjusted(p, "holm"),
+        p_adjusted=adjust_p(p, "holm"),
     )
 
 

@@ -21,7 +21,7 @@ from spectral_irt.bank.linking import Link, Source, link
 from spectral_irt.data.block import Floats, Ints, spans
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
+from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equate_scores
 from spectral_irt.persons.test_form import Form
 from spectral_irt.text import listed
 
@@ -79,8 +79,8 @@ def equate(
     asked_b = _asked_form(b, "b", form_b, items_b)
     first = _FormOfSide.of(Side.of(a), asked_a, "items_a", moves_shift=1.0)
     second = _FormOfSide.of(Side.of(b), asked_b, "items_b", moves_shift=-1.0)
-    to_b = equated(first.form, second.form, -linked.shift)
-    to_a = equated(second.form, first.form, linked.shift)
+    to_b = equate_scores(first.form, second.form, -linked.shift)
+    to_a = equate_scores(second.form, first.form, linked.shift)
     variance_to_b = np.zeros(len(to_b.ability))
     variance_to_a = np.zeros(len(to_a.ability))
     if "none" not in linked.basis:  # else part of an error would be taken for all of it

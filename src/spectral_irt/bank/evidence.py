@@ -132,7 +132,7 @@ def ratio_or_zero(above: Floats, below: Floats) -> Floats:
     return safe_divide(above, below, where_above=NO_INFORMATION)
 
 
-def compared(point: Point, location: Floats) -> Floats:
+def compare_with_others(point: Point, location: Floats) -> Floats:
     """N of these responses times the locations, of items."""
     return point.layout.sum(point @ location[point.layout.item])
 
@@ -201,7 +201,7 @@ class SharedInformation:
         total = self.kept * v if self.kept_is_diagonal else self.kept @ v
         if self.new is None:
             return total
-        return total + compared(self.new, v)
+        return total + compare_with_others(self.new, v)
 
     @cached_property
     def self_weight(self) -> Floats:
@@ -289,7 +289,7 @@ class Posterior:
         return of_kept + self.new.information
 
     @cached_property
-    def informed(self) -> Mask:
+    def has_information(self) -> Mask:
         """Thresholds about which something is known."""
         return self.information > NO_INFORMATION
 
@@ -356,7 +356,7 @@ class Posterior:
 
         of_locations = (location_prior.alpha * location_prior.fade / layout.max_score**2)[layout.item]
         of_offsets = prior.alpha * prior.fade
-        free = ~self.fixed & self.informed
+        free = ~self.fixed & self.has_information
         diagonal = np.where(free, self.information + (of_locations + of_offsets), 0.0)
         gradient = np.where(diagonal > 0, centered_within(gradient, self.floating), 0.0)
         step, _ = conjugate_gradients(curvature_times, diagonal, gradient, tol=SOLVED, centered=False)
@@ -405,7 +405,11 @@ class Posterior:
         kept_information = self.kept.between_items(self.layout)
         new_information = own_information(new)
         total = kept_information + new_information
-        sums = kept_information * self.kept.mean_of_others + new_information * location - compared(new, location)
+        sums = (
+            kept_information * self.kept.mean_of_others
+            + new_information * location
+            - compare_with_others(new, location)
+        )
         return np.where(total > NO_INFORMATION, ratio_or_zero(sums, total), location)
 
     def renewed_precisions(self, n_below: Floats, n_above: Floats) -> Precisions:
@@ -416,7 +420,7 @@ class Posterior:
         if layout.binary:
             known = np.where(self.fixed, CERTAIN, self.information)
             deviation = self.location_prior.deviation(self.beta)
-            some = self.informed
+            some = self.has_information
             alpha = renewed_precision(
                 deviation[some],
                 known[some],
@@ -427,7 +431,7 @@ class Posterior:
             return Precisions(alpha, 0.0)
         blocks = blocks_of(self.kept.information, layout)
         blocks = blocks.copy() if self.new is None else blocks + self.new.own
-        certain = self.fixed & self.informed
+        certain = self.fixed & self.has_information
         level = layout.level[certain] - 1
         blocks[layout.item[certain], level, level] = CERTAIN
         prior = replace(self.prior, above_empty=np.flatnonzero(n_below == 0))
@@ -438,7 +442,7 @@ class Posterior:
         """What variances are to the model's; where the prior counts, responses that look too regular do not count."""
         squares = self.kept.squares
         squares = squares + self.prior.counts * np.maximum(self.information - squares, 0)
-        return np.where(self.informed, ratio_or_zero(squares, self.information), 1.0)
+        return np.where(self.has_information, ratio_or_zero(squares, self.information), 1.0)
 
     def variance(self) -> Variances:
         """Of each threshold that is not fixed, and of each location, within its part, under the model and the prior."""
@@ -453,7 +457,7 @@ class Posterior:
         """The sandwich B^-1 (M + pull) B^-1 with B = M + penalty, item by item."""
         layout = self.layout
         information = self.kept.information
-        free = layout.table((~self.fixed & self.informed).astype(float), 0.0)
+        free = layout.table((~self.fixed & self.has_information).astype(float), 0.0)
         both_free = free[:, :, None] * free[:, None, :]
         bread = (information + self.prior.within()) * both_free
         meat = (information + self.prior.within(2)) * both_free

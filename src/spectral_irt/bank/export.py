@@ -176,7 +176,7 @@ def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale |
         ]
         return "\n".join(lines) + "\n"
     cells = [(str(row.item), row.code, f"{row.threshold:.4f}") for row in rows]
-    return _separated(["ITEM", "CATEGORY", "MEASURE"], cells, style)
+    return _separated_text(["ITEM", "CATEGORY", "MEASURE"], cells, style)
 
 
 def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "") -> str:
@@ -185,11 +185,11 @@ def winsteps_text(columns: Columns, style: str = "csv", *, title: str = "") -> s
     check_option("style", style, STYLES)
     cells = {name: _cells(name, values, style) for name, values in columns.items()}
     if style == "fixed":
-        return _fixed(columns, cells, re.sub(r"\s+", " ", title))
-    return _separated(list(cells), list(zip(*cells.values(), strict=True)), style)
+        return _fixed_columns(columns, cells, re.sub(r"\s+", " ", title))
+    return _separated_text(list(cells), list(zip(*cells.values(), strict=True)), style)
 
 
-def _separated(names: list[str], rows: Sequence[Sequence[str]], style: str) -> str:
+def _separated_text(names: list[str], rows: Sequence[Sequence[str]], style: str) -> str:
     separator = "\t"
     heads = names
     if style == "csv":
@@ -208,7 +208,7 @@ def _cells(name: str, values: NDArray[Any], style: str) -> list[str]:
         return texts
     texts = [guard_cell(text) for text in texts]
     if style == "csv":
-        return [_quoted(text) for text in texts]
+        return [_in_quotes(text) for text in texts]
     return texts
 
 
@@ -220,11 +220,11 @@ def _decimals(name: str, style: str) -> int:
     return decimals
 
 
-def _quoted(text: str) -> str:
+def _in_quotes(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
+def _fixed_columns(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
     """Fixed columns; one that is too narrow for what it holds is made wider, so that no two run together."""
     widths = {name: _width(name, texts) for name, texts in cells.items()}
 
@@ -288,7 +288,7 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
 
 
 def _csv_name(name: str) -> str:
-    return _quoted(guard_cell(name))
+    return _in_quotes(guard_cell(name))
 
 
 def _for_jscat(names: Sequence[str], difficulty: Sequence[float]) -> str:

@@ -60,7 +60,7 @@ def fda_tables(folder: Path) -> dict[str, Columns]:
         "category": category,
         "threshold": calibration.thresholds,
         "se": calibration.threshold_se,
-        **{name: _repeated(value, len(labels)) for name, value in head.items()},
+        **{name: _column_of(value, len(labels)) for name, value in head.items()},
     }
     persons = tables["persons"]
     n = len(persons["person"])
@@ -68,9 +68,9 @@ def fda_tables(folder: Path) -> dict[str, Columns]:
     scale = calibration.scale
     scores: Columns = {name: persons[name] for name in ("person", "n", "score")}
     scores |= {"measure": scale.measure(persons["ability"]), "se": scale.width(persons["se"])}
-    scores |= {"extreme": persons["extreme"], "missing_data_rule": _repeated(rule, n)}
-    return {ITEMS: items, SCORES: scores | {"digest": _repeated(head["digest"], n)}}
+    scores |= {"extreme": persons["extreme"], "missing_data_rule": _column_of(rule, n)}
+    return {ITEMS: items, SCORES: scores | {"digest": _column_of(head["digest"], n)}}
 
 
-def _repeated(value: Any, n: int) -> Any:
+def _column_of(value: Any, n: int) -> Any:
     return np.full(n, "" if value is None else str(value), dtype=object)

@@ -335,10 +335,10 @@ def link(a: Source, b: Source, method: str = "robust") -> Link:
     sizes = [calibration_of(source).layout.n_entries for source in (a, b)]
     # Dozens of solves, one after the other: threads of a matrix library wait for each other longer than they work.
     with one_blas_thread(with_scipy=max(sizes) > LARGE):
-        return _linked(a, b, method)
+        return _link_of(a, b, method)
 
 
-def _linked(a: Source, b: Source, method: str) -> Link:
+def _link_of(a: Source, b: Source, method: str) -> Link:
     side_a, side_b, left_out = _alike(Side.of(a), Side.of(b))
     common = _CommonThresholds.of(side_a, side_b)
     if len(common.labels) < FEWEST[method]:

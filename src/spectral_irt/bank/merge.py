@@ -5,7 +5,7 @@ here once, with what it holds for an item of which nothing is known, and with wh
 estimates are taken from whichever calibration made them, counts and information add up. What is no such array (codes,
 counts of categories, the information between thresholds) has its own few lines.
 
-`update` asks for room (`with_room`); `fit --anchors BANK --bank BANK` merges (`merged`).
+`update` asks for room (`with_room`); `fit --anchors BANK --bank BANK` merges (`merge_banks`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def with_room(
     layout = _layout(np.concatenate([calibration.layout.max_score, max_score]))
     further = {}
     if calibration.anchored.any():
-        further["anchored"] = padded(calibration.anchored, layout.n_items, False)
+        further["anchored"] = pad(calibration.anchored, layout.n_items, False)
     return replace(
         bank,
         calibration=calibration.replace(
@@ -119,7 +119,7 @@ def _layout(max_score: Ints) -> Thresholds:
 def _with_room(source: Calibration | Evidence, fields: Sequence[ArrayField], layout: Thresholds) -> dict[str, Any]:
     """The arrays of these fields, long enough for a layout that begins with the items they have."""
     length = {ITEM: layout.n_items, THRESHOLD: layout.n_entries}
-    return {field.name: padded(getattr(source, field.name), length[field.per], field.unknown) for field in fields}
+    return {field.name: pad(getattr(source, field.name), length[field.per], field.unknown) for field in fields}
 
 
 def _categories_with_room(
@@ -127,8 +127,8 @@ def _categories_with_room(
 ) -> dict[str, Floats]:
     """Codes and counts of categories, items x categories; no response is in a category of a new item."""
     shape = (layout.n_items, layout.widest + 1)
-    codes = padded(calibration.codes, shape, np.nan)
-    category_n = padded(calibration.category_n, shape, np.nan)
+    codes = pad(calibration.codes, shape, np.nan)
+    category_n = pad(calibration.category_n, shape, np.nan)
     width = min(layout.widest + 1, new_codes.shape[1])
     new_codes = new_codes[:, :width]
     codes[calibration.n_items :, :width] = new_codes
@@ -147,15 +147,15 @@ def _categories_with_room(
 def _information_with_room(evidence: Evidence, before: Thresholds, layout: Thresholds) -> Information:
     """The information matrix while it is not too large, else its blocks of items."""
     if evidence.matrix is not None and layout.n_entries <= MATRIX_SIZE:
-        matrix = padded(evidence.matrix, (layout.n_entries, layout.n_entries), 0.0)
+        matrix = pad(evidence.matrix, (layout.n_entries, layout.n_entries), 0.0)
         return Information(matrix, blocks=None)
     if layout.binary:
         return Information(matrix=None, blocks=None)
     blocks = blocks_of(evidence.matrix_or_blocks(before), before)
-    return Information(matrix=None, blocks=padded(blocks, (layout.n_items, layout.widest, layout.widest), 0.0))
+    return Information(matrix=None, blocks=pad(blocks, (layout.n_items, layout.widest, layout.widest), 0.0))
 
 
-def padded(values: NDArray[Any], shape: int | tuple[int, ...], fill: Any) -> NDArray[Any]:
+def pad(values: NDArray[Any], shape: int | tuple[int, ...], fill: Any) -> NDArray[Any]:
     """An array of this shape that begins with these values."""
     out = np.full(shape, fill, dtype=values.dtype)
     out[tuple(map(slice, values.shape))] = values
@@ -181,7 +181,7 @@ class _Places:
             estimated_thresholds=~calibration.anchored[calibration.layout.item],
         )
 
-    def merged(self, field: ArrayField, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    def merge_field(self, field: ArrayField, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         """One array of the bank, with that of the new calibration in it."""
         place = self.items
         estimated = self.estimated_items
@@ -197,10 +197,12 @@ class _Places:
 
     def all_merged(self, fields: Sequence[ArrayField], old: Any, new: Any) -> dict[str, Any]:
         """All of these arrays of the bank's calibration or evidence, with those of the new one in them."""
-        return {field.name: self.merged(field, getattr(old, field.name), getattr(new, field.name)) for field in fields}
+        return {
+            field.name: self.merge_field(field, getattr(old, field.name), getattr(new, field.name)) for field in fields
+        }
 
 
-def merged(bank: Bank, new: Bank, responses: Responses) -> Bank:
+def merge_banks(bank: Bank, new: Bank, responses: Responses) -> Bank:
     """The bank with all its items, and those of `new`, which is a calibration of `responses` anchored to it.
 
     Items that were anchors keep thresholds, standard errors and status. Items that are new to the bank, or had no

@@ -83,7 +83,7 @@ BANK_FILE = re.compile(
 )
 
 
-def encoded(labels: Labels) -> list[str]:
+def labels_as_json(labels: Labels) -> list[str]:
     """Each label as JSON text: numbers stay numbers, and any text comes back unchanged."""
     strange = [label for label in labels.tolist() if not isinstance(label, str | int | float | None)]
     if strange:
@@ -147,7 +147,7 @@ def _item_columns(bank: Bank) -> dict[str, Any]:
     calibration = bank.calibration
     return {
         "item": readable(calibration.labels),
-        "label": encoded(calibration.labels),
+        "label": labels_as_json(calibration.labels),
         "difficulty": calibration.difficulty,
         "se": calibration.se,
         "status": [str(word) for word in calibration.status],
@@ -378,7 +378,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
     made_folders = [path for path in (target, *target.parents) if not path.exists()]
     try:
         target.mkdir(parents=True, exist_ok=True)
-        with locked(target, tell=tell), without_interruption():
+        with lock_folder(target, tell=tell), without_interruption():
             if is_new and is_bank(target):
                 raise OutputError(f"the bank {str(target)!r} has just been written by another program, and stays.")
             record = files.record
@@ -388,7 +388,7 @@ def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = No
                 replaced = Replaced.by_load(target, record["data"])
             if replaced is not None:
                 record = {**record, "previous": replaced.entry}
-            manifest = _sealed(record)
+            manifest = _seal_record(record)
             _replace(target, files.tables, manifest.content, replaced)
             written.append(target)
     except BaseException as error:
@@ -525,7 +525,7 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
     """
     target = Path(folder)
     current = load(target)
-    with locked(target, tell=tell), without_interruption():
+    with lock_folder(target, tell=tell), without_interruption():
         record, seal = _manifest(target)
         if current.origin is None or current.origin[1] != seal:
             raise StaleBankError(
@@ -540,10 +540,10 @@ def undo(folder: str | Path, tell: Callable[[str], None] | None = None) -> Undon
             )
         manifest = path.read_bytes()
         if _sha(manifest) != record["previous"]["sha256"]:
-            raise _damaged(path)
+            raise _checksum_error(path)
         earlier = _checked_record(target, path)
         try:
-            bank = _opened(target, earlier.record, earlier.seal)
+            bank = _bank_of_record(target, earlier.record, earlier.seal)
         except FileNotFoundError as error:
             raise _incomplete(target, error) from error
         try:
@@ -589,7 +589,7 @@ class Manifest(NamedTuple):
     seal: str
 
 
-def _sealed(record: Mapping[str, Any]) -> Manifest:
+def _seal_record(record: Mapping[str, Any]) -> Manifest:
     """The record as JSON with its seal. ASCII only: labels survive any editor."""
     seal = _sha(json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii"))
     content = json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n"
@@ -597,7 +597,7 @@ def _sealed(record: Mapping[str, Any]) -> Manifest:
 
 
 @contextmanager
-def locked(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
+def lock_folder(folder: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock of this folder; wait for another writer up to half a minute, and say so once (`tell`)."""
     path = folder / LOCK
     deadline = time.monotonic() + PATIENCE
@@ -641,7 +641,7 @@ def load(folder: str | Path) -> Bank:
     for k in range(TRIES):
         record, seal = _manifest(place)
         try:
-            return _opened(place, record, seal)
+            return _bank_of_record(place, record, seal)
         except FileNotFoundError as error:
             if k == TRIES - 1 or _manifest(place).seal == seal:
                 raise _incomplete(place, error) from error
@@ -649,7 +649,7 @@ def load(folder: str | Path) -> Bank:
     raise AssertionError
 
 
-def _opened(place: Path, record: Mapping[str, Any], seal: str) -> Bank:
+def _bank_of_record(place: Path, record: Mapping[str, Any], seal: str) -> Bank:
     """The bank of this record, its tables read and all of it checked; a table that is not there is the caller's."""
     try:
         tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
@@ -703,7 +703,7 @@ def _checked_record(place: Path, path: Path) -> SealedRecord:
     except OSError as error:
         raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise _damaged(path) from error
+        raise _checksum_error(path) from error
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise BankError(f"{str(place)!r} is not a bank of spectral-irt: its {MANIFEST} says something else.")
     version = record.get("format_version")
@@ -715,10 +715,10 @@ def _checked_record(place: Path, path: Path) -> SealedRecord:
         )
     seal = record.pop("sha256", None)
     try:
-        if seal != _sealed(record).seal:
-            raise _damaged(path)
+        if seal != _seal_record(record).seal:
+            raise _checksum_error(path)
     except (ValueError, RecursionError) as error:  # NaN, which JSON does not have
-        raise _damaged(path) from error
+        raise _checksum_error(path) from error
     return SealedRecord(record, seal)
 
 
@@ -734,11 +734,11 @@ def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
     except OSError as error:
         raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     if _sha(content) != entry["sha256"]:
-        raise _damaged(path)
+        raise _checksum_error(path)
     return pl.read_parquet(io.BytesIO(content))
 
 
-def _damaged(path: Path) -> BankError:
+def _checksum_error(path: Path) -> BankError:
     return BankError(
         f"{str(path)!r} has changed since the bank was saved: its checksum is wrong. Restore the bank from a copy, or "
         "calibrate again."

@@ -314,9 +314,9 @@ class _Update:
             new=None,
             beta=kept.beta,
             precisions=precisions,
-            tied=self._tied(self.calibration.category_n, self.calibration.status),
+            tied=self._linked_by_responses(self.calibration.category_n, self.calibration.status),
             fixed=~self.was_free[self.item],
-            floating=self._floating(self.parts.before),
+            floating=self._part_of_threshold(self.parts.before),
             fixed_prior=self.bank.evidence.fixed_prior,
         )
 
@@ -332,20 +332,20 @@ class _Update:
             new=None,
             beta=kept.beta,
             precisions=precisions,
-            tied=self._tied(self.counts.category_n, self.placement.status),
+            tied=self._linked_by_responses(self.counts.category_n, self.placement.status),
             fixed=~self.free[self.item],
-            floating=self._floating(self.parts.after),
+            floating=self._part_of_threshold(self.parts.after),
             fixed_prior=self.fixed_prior,
         )
 
-    def _tied(self, category_n: Floats, status: NDArray[Any]) -> Mask:
+    def _linked_by_responses(self, category_n: Floats, status: NDArray[Any]) -> Mask:
         """Thresholds that responses link with the scale: of an item with an empty category those beside none."""
         level = self.layout.level
         both_seen = (category_n[self.item, level - 1] > 0) & (category_n[self.item, level] > 0)
         measured = np.isin(status, MEASURED)[self.item]
         return measured | ((status == "empty category")[self.item] & both_seen)
 
-    def _floating(self, parts: Ints) -> Ints:
+    def _part_of_threshold(self, parts: Ints) -> Ints:
         """For each threshold, its part where nothing determines the mean of that; -1 for others. With blocks alone
         every item stays where it is."""
         if self.bank.evidence.matrix is None:

@@ -97,7 +97,7 @@ def rows_of_ifile(path: Path, lines: Sequence[str], heads: int) -> list[AnchorRo
     for number, line in enumerate(lines[heads + 1 :], heads + 2):
         if line.startswith(";") or not line.strip():
             continue
-        cells = _separated(lines[heads], line, separator) if separator else _in_columns(lines[heads], line)
+        cells = _cells_by_head(lines[heads], line, separator) if separator else _in_columns(lines[heads], line)
         if cells.get("STATUS", "1") in PROPER:
             cells_of_lines[number] = cells
     have_names = any(cells.get("NAME", "").strip() for cells in cells_of_lines.values())
@@ -115,7 +115,7 @@ def rows_of_ifile(path: Path, lines: Sequence[str], heads: int) -> list[AnchorRo
     return rows
 
 
-def _separated(heads: str, line: str, separator: str) -> dict[str, str]:
+def _cells_by_head(heads: str, line: str, separator: str) -> dict[str, str]:
     names, cells = csv.reader([heads.lstrip("; "), line], delimiter=separator, skipinitialspace=True)
     return dict(zip((name.upper() for name in names), (cell_text(cell.strip()) for cell in cells), strict=False))
 

@@ -27,7 +27,7 @@ from spectral_irt.cli.data import save_bank
 from spectral_irt.cli.fit_options import IDLE_SEED, Abilities
 from spectral_irt.cli.models import SHORTLIST
 from spectral_irt.cli.options import Call, Reading, mean_and_sd, shareable
-from spectral_irt.cli.options import changed as changed_options
+from spectral_irt.cli.options import options_in_use as changed_options
 from spectral_irt.cli.terminal import Mode, Progress, say_written, whole_record
 from spectral_irt.errors import OptionError, OutputError, StaleBankError
 from spectral_irt.files import all_or_nothing, errors_with_target, refuse_inputs
@@ -55,7 +55,7 @@ COMMON = 12  # common items of a link that are shown
 def _input(files: Sequence[str], reading: Reading, responses: Responses) -> dict[str, Any]:
     """What was read, for a record."""
     source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
-    about = {**source, "reading": reading.given(files)}
+    about = {**source, "reading": reading.options_of_read(files)}
     return {"input": shareable(about), "counts": counts_of(responses), "data_digest": responses.digest()}
 
 

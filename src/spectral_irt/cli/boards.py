@@ -16,7 +16,7 @@ from spectral_irt.cli.terminal import Mode, Progress, say_written
 from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
 from spectral_irt.eval_logs.collect import find_logs, log_files
-from spectral_irt.files import all_or_nothing, local_path, errors_with_target
+from spectral_irt.files import all_or_nothing, errors_with_target, local_path
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.judges import JudgedLeaderboard
 from spectral_irt.leaderboard.race import Race
@@ -49,7 +49,7 @@ def rank_models(
     **reading: Any,
 ) -> None:
     """The leaderboard of these files; `reading` are further options of `Leaderboard.read`."""
-    asked = judges.given()
+    asked = judges.options_in_use()
     if "judge" not in asked and (column := judge_column(fetch_addresses(files))) is not None:
         asked["judge"] = column
     if "judge" in asked:
@@ -321,7 +321,9 @@ def score_models(
             fetched = fetch_addresses(files)
             if find_logs(fetched) is not None:
                 metric = [] if reading.response is None else [reading.response]
-                answers = read_source(fetched, metric=metric, threshold=reading.given().get("threshold")).answers
+                answers = read_source(
+                    fetched, metric=metric, threshold=reading.options_of_read().get("threshold")
+                ).answers
             else:
                 answers = reading.read(fetched, progress, call, known=True, ordered=False)
         columns = listed.score_columns(answers)

@@ -46,7 +46,7 @@ def compare_fits(
     """
     import numpy as np
 
-    from spectral_irt.analysis.comparison import compared
+    from spectral_irt.analysis.comparison import comparison_of
     from spectral_irt.analysis.folder import is_one_file
     from spectral_irt.files import all_or_nothing
     from spectral_irt.plots.base import write_figure
@@ -55,7 +55,7 @@ def compare_fits(
     if output is not None and (is_called_a_file(output) or is_one_file(output)):
         raise OptionError(f"-o names a folder for items.csv and persons.csv, and is {str(output)!r}.")
     cuts = () if cut is None else _cuts(cut)
-    comparison = compared(_fitted_in(before), _fitted_in(after), cuts=cuts)
+    comparison = comparison_of(_fitted_in(before), _fitted_in(after), cuts=cuts)
     if output is not None:
         tables = {"items": comparison.items, "persons": comparison.persons}
         targets = [output / f"{name}.csv" for name in tables]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.options import Answers, Call, Files, changed, output_at, own
+from spectral_irt.cli.options import Answers, Call, Files, options_in_use, output_at, own
 from spectral_irt.cli.terminal import Mode, Progress
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.files import all_or_nothing, errors_with_target
@@ -122,7 +122,7 @@ def _not_in_database(job: FitJob) -> list[str]:
     unfit = [
         f"--{name.replace('_', '-')}"
         for group, fit in IN_DATABASE.items()
-        for name in changed(getattr(job, group))
+        for name in options_in_use(getattr(job, group))
         if name not in fit
     ]
     unfit += [f"--set {name}" for name in _settings_not_in_database(job.method.set)]

@@ -33,7 +33,7 @@ from spectral_irt.analysis.summary import part_lines, people_tables
 from spectral_irt.calibration import RATING_SCALE
 from spectral_irt.cli.fit_options import Method, Results
 from spectral_irt.cli.fit_rules import FitOptions, refusals
-from spectral_irt.cli.options import Answers, Call, changed, shareable
+from spectral_irt.cli.options import Answers, Call, options_in_use, shareable
 from spectral_irt.cli.terminal import Progress
 from spectral_irt.data.groupings import Grouping, grouping_of
 from spectral_irt.errors import DesignError, OptionError, OutputError, SpectralIrtError
@@ -111,19 +111,21 @@ class FitJob:
 
     def check(self) -> None:
         """An error when the options do not go together, or when one of them would do nothing."""
-        self.method = self.method.settled()
+        self.method = self.method.with_estimator()
         options = FitOptions(
             reading=self.reading,
             method=self.method,
             results=self.results,
             columns=self._columns(),
-            frees_items_of_its_bank=bool(self.results.free) and self._enlarged is not None,
+            frees_items_of_its_bank=bool(self.results.free) and self._bank_before is not None,
         )
         for sentence in refusals(options):
             raise OptionError(sentence)
         check_draws(self.results.critical[0])
-        if self.reading.ordered:
-            self._refuse_for_categories([name for name in changed(self.reading) if name in ("correct", "threshold")])
+        if self.reading.are_ordered:
+            self._refuse_for_categories(
+                [name for name in options_in_use(self.reading) if name in ("correct", "threshold")]
+            )
         if self.results.report is not None:
             from spectral_irt.report.page import check_report
 
@@ -152,7 +154,7 @@ class FitJob:
     def _estimator(self, responses: Responses | None = None) -> RaschEstimator:
         """The estimator of these answers, or, before they are known, of those that the options are about."""
         if responses is None:
-            ordered = self.reading.ordered
+            ordered = self.reading.are_ordered
         else:
             ordered = not responses.thresholds.binary
             if ordered:
@@ -166,7 +168,7 @@ class FitJob:
             return make_estimator("spectral", parameters, model)
         from spectral_irt.estimators.anchored import AnchoredRasch
 
-        return AnchoredRasch(self._enlarged or self.results.anchors, free=self.results.free, **parameters)
+        return AnchoredRasch(self._bank_before or self.results.anchors, free=self.results.free, **parameters)
 
     def findings_of_ratings(self, responses: Responses, progress: Progress) -> list[Finding]:
         """What a fit of ratings has to say about the data: subsets that nothing links, people who tell nothing."""
@@ -240,7 +242,7 @@ class FitJob:
         responses = self.read(progress)
         self._estimator(responses)
         if self._changes_something:
-            responses = self._changed(responses, progress).changes.responses
+            responses = self._apply_moves(responses, progress).changes.responses
         return responses
 
     def groups(self, people: People, responses: Responses) -> dict[str, list[Any]]:
@@ -265,7 +267,7 @@ class FitJob:
         cuts = self.results.group.get(column, ())
         labels = values
         if column in self.results.group:
-            labels = self._grouping(column, values).labels
+            labels = self._groups_of_column(column, values).labels
         groups = sorted({str(label) for label in labels if label is not None})
         if cuts and len(groups) == 1:
             at = ", ".join(f"{cut:g}" for cut in cuts)
@@ -290,7 +292,7 @@ class FitJob:
         others = (method.population_by, method.clustered_by, method.survey_weight, *self.results.columns())
         return column in self.results.dif_tree and column not in others
 
-    def _grouping(self, column: str, values: Sequence[Any]) -> Grouping:
+    def _groups_of_column(self, column: str, values: Sequence[Any]) -> Grouping:
         """The groups of a column that are compared: its values, or intervals where it holds numbers such as age."""
         return grouping_of(column, values, self.results.group.get(column, ()))
 
@@ -303,7 +305,7 @@ class FitJob:
             read = time.perf_counter()
             changed = None
             if self._changes_something:
-                changed = self._changed(responses, progress)
+                changed = self._apply_moves(responses, progress)
                 responses = changed.changes.responses
             groups = self._groups_of(responses)
             with warnings.catch_warnings(record=True) as heard:
@@ -401,11 +403,11 @@ class FitJob:
             progress=progress.say,
         )
 
-    def _changed(self, responses: Responses, progress: Progress) -> Changed:
+    def _apply_moves(self, responses: Responses, progress: Progress) -> Changed:
         """The responses after the moves, with their record."""
         digest = digest_of(responses)
         ledger = self.results.ledger()
-        moves = self.results.wanted()
+        moves = self.results.moves_to_make()
         findings: tuple[Finding, ...] = ()
         division = self.results.held_out(self.results.seed)
         if division is None:
@@ -431,7 +433,7 @@ class FitJob:
 
     @property
     def _changes_something(self) -> bool:
-        return self.results.moved or self.results.hold_out is not None
+        return self.results.has_moves or self.results.hold_out is not None
 
     def _changes(self, responses: Responses, progress: Progress) -> Changes:
         keeps = self.reading.unused == "keep" or self.reading.model == RATING_SCALE
@@ -474,7 +476,7 @@ class FitJob:
         notes: tuple[Finding, ...] = ()
         for name, values in groups.items():
             if name in results.group or not self._columns():  # or the only column of --group-file
-                grouping = self._grouping(name, values)
+                grouping = self._groups_of_column(name, values)
                 compared[name] = grouping.labels
                 notes += grouping.findings
             if persons is not False and (name in compared or name == population):
@@ -524,7 +526,7 @@ class FitJob:
         stale: list[Path] = []
         if results.output is not None:
             tables, stale = result_paths(results.output, self._wanted_tables(), parquet=results.parquet)
-            if results.moved and not is_one_file(results.output):
+            if results.has_moves and not is_one_file(results.output):
                 tables.insert(-1, results.output / MOVES_FILE)
                 stale = [path for path in stale if path.name != MOVES_FILE]
         places = [*filter(None, (results.report, results.pupil_pages)), *tables]
@@ -625,7 +627,7 @@ class FitJob:
     def _reading_options(self) -> dict[str, Any]:
         """The options of `read`, for the record."""
         facets = [*self.method.facet, *self.method.wave]
-        options = {**self.reading.given(self.files), "facets": facets}
+        options = {**self.reading.options_of_read(self.files), "facets": facets}
         if self.results.group_file is None:
             options["people"] = self._columns()
             if "wrong" in self.reading.blanks.values() and self.results.form is not None:
@@ -653,18 +655,18 @@ class FitJob:
 
     def _save_bank(self, folder: Path) -> None:
         from spectral_irt.bank.build import to_bank
-        from spectral_irt.bank.merge import merged
+        from spectral_irt.bank.merge import merge_banks
         from spectral_irt.cli.data import save_bank
 
         study = self.study
         calibration = study.calibration.replace(findings=study.findings(self.parts))
         bank = to_bank(calibration, study.responses, study.weights, form=self.results.form)
-        if self._enlarged is not None:
-            bank = merged(self._enlarged, bank, study.responses)
+        if self._bank_before is not None:
+            bank = merge_banks(self._bank_before, bank, study.responses)
         save_bank(bank, folder)
 
     @functools.cached_property
-    def _enlarged(self) -> Bank | None:
+    def _bank_before(self) -> Bank | None:
         """The bank that is both anchor and target, as it was before the work: its other items stay in it."""
         anchors = self.results.anchors
         target = self.results.bank

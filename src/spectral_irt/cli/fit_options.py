@@ -80,7 +80,7 @@ def _value(name: str, text: str) -> Any:
         raise OptionError(f"--set {name} is {text!r}; it can be {what}.") from None
 
 
-def _skipped(texts: list[str]) -> dict[str, bool]:
+def _parts_to_skip(texts: list[str]) -> dict[str, bool]:
     """Whether people and fit are wanted; what is not said is left to the size of the data."""
     parts = {part.strip() for text in texts for part in text.split(",")}
     if parts == {"none"}:
@@ -260,7 +260,7 @@ class Method:
         "COLUMN", "Survey weights of the persons: for difficulties, standard errors, mean, sd and reliability."
     )
 
-    def settled(self) -> Method:
+    def with_estimator(self) -> Method:
         """The same, with the estimator that the design needs; an error where options do not go together."""
         if self.design == "adaptive" and self.estimator not in ("spectral", "mml"):
             raise OptionError(
@@ -365,7 +365,7 @@ class Results(Abilities, MoveOptions, TreeWanted):
         "persons,fit|none",
         "Skip person measures and/or item fit; none forces both on large data.",
         default={},
-        parse=_skipped,
+        parse=_parts_to_skip,
     )
     dry_run: bool = results("", "Read and check everything as for this fit, without fitting or writing.", default=False)
     group: dict[str, tuple[float, ...]] = people(

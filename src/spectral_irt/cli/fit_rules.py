@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from spectral_irt.cli.fit_options import IDLE_SEED, TREE_OPTIONS, Method, Results
-from spectral_irt.cli.options import Answers, changed, is_called_a_file
+from spectral_irt.cli.options import Answers, is_called_a_file, options_in_use
 from spectral_irt.persons_file import is_persons_file
 from spectral_irt.xlsx import is_workbook
 
@@ -34,7 +34,7 @@ class FitOptions(NamedTuple):
         return self.results.skip.get("fit") is False
 
     @property
-    def skipped(self) -> str:
+    def skip_option(self) -> str:
         """The `--skip` that is in the way."""
         return "--skip persons" if self.without_persons else "--skip fit"
 
@@ -50,10 +50,10 @@ def refusals(options: FitOptions) -> Iterator[str]:
             yield sentence
 
 
-def _named(flags: Mapping[str, Any]) -> str:
+def _flags_in_use(flags: Mapping[str, Any]) -> str:
     """The flags that were given, as "a, b or c"; "" where none was."""
-    given = [flag for flag, value in flags.items() if value]
-    return " or ".join([*filter(None, [", ".join(given[:-1])]), *given[-1:]])
+    in_use = [flag for flag, value in flags.items() if value]
+    return " or ".join([*filter(None, [", ".join(in_use[:-1])]), *in_use[-1:]])
 
 
 def seed_is_used(options: FitOptions) -> str | None:
@@ -64,7 +64,7 @@ def seed_is_used(options: FitOptions) -> str | None:
 
 
 def tree_has_columns(options: FitOptions) -> str | None:
-    idle = [f"--{name.replace('_', '-')}" for name in changed(options.results) if name in TREE_OPTIONS]
+    idle = [f"--{name.replace('_', '-')}" for name in options_in_use(options.results) if name in TREE_OPTIONS]
     if idle and not options.results.dif_tree:
         return f"{', '.join(idle)} goes with --dif-tree; name its columns, or leave it out."
     return None
@@ -92,7 +92,7 @@ def ratings_go_with(options: FitOptions) -> str | None:
     if not method.facet:
         return None
     other_estimator = method.estimator != "spectral" and method.design != "adaptive"
-    unfit = _named(
+    unfit = _flags_in_use(
         {
             "--bank": results.bank,
             "--anchors": results.anchors,
@@ -115,11 +115,11 @@ def change_goes_with(options: FitOptions) -> str | None:
     results = options.results
     method = options.method
     if not (method.wave or method.waves):
-        idle = _named({"--arm": method.arm, "--each-item": method.each_item})
+        idle = _flags_in_use({"--arm": method.arm, "--each-item": method.each_item})
         return f"{idle} would do nothing without --wave or --waves; name the waves." if idle else None
     if len(method.wave) + bool(method.waves) > 1:
         return "--wave and --waves say the same of a long and of a wide table; give one of them, with one column."
-    unfit = _named(
+    unfit = _flags_in_use(
         {
             "--facet": method.facet,
             "--key": options.reading.key,
@@ -137,7 +137,7 @@ def change_goes_with(options: FitOptions) -> str | None:
             f"--estimator {method.estimator}": method.estimator != "spectral" and method.design != "adaptive",
             "--set": method.set,
             "--hold-out": results.hold_out,
-            "options that change items or persons (--drop, --split, ...)": results.moved,
+            "options that change items or persons (--drop, --split, ...)": results.has_moves,
         }
     )
     flag = "--waves" if method.waves else "--wave"
@@ -147,7 +147,7 @@ def change_goes_with(options: FitOptions) -> str | None:
 def covariates_go_with(options: FitOptions) -> str | None:
     if options.results.item_covariates is None:
         return None
-    unfit = _named(
+    unfit = _flags_in_use(
         {
             "--model rsm": options.reading.model == "rsm",
             "--design adaptive": options.method.design == "adaptive",
@@ -172,7 +172,7 @@ def cuts_are_about_people(options: FitOptions) -> str | None:
 
 def plots_show_people_and_fit(options: FitOptions) -> str | None:
     if options.results.plots and (options.without_persons or options.without_fit):
-        return f"--plots shows people and item fit; leave out {options.skipped}."
+        return f"--plots shows people and item fit; leave out {options.skip_option}."
     return None
 
 
@@ -183,7 +183,7 @@ def pupil_pages_show_people(options: FitOptions) -> str | None:
     if options.method.facet:
         in_the_way = "--facet"
     elif options.without_persons:
-        in_the_way = options.skipped
+        in_the_way = options.skip_option
     return f"--pupil-pages shows the measures of single persons; leave out {in_the_way}." if in_the_way else None
 
 
@@ -205,7 +205,7 @@ def listed_persons_have_a_report(options: FitOptions) -> str | None:
 
 
 def draws_and_subsets_are_about_fit(options: FitOptions) -> str | None:
-    asked = _named({"--critical": options.results.critical[0], "--subset": options.results.subset})
+    asked = _flags_in_use({"--critical": options.results.critical[0], "--subset": options.results.subset})
     if not asked:
         return None
     if options.without_fit:
@@ -241,7 +241,7 @@ def persons_file_has_persons(options: FitOptions) -> str | None:
         return None
     if options.without_persons:
         return f"-o {results.output} has the persons; leave out --skip persons."
-    idle = _named({"--all": results.every_table, "--rank": results.rank[0], "--parquet": results.parquet})
+    idle = _flags_in_use({"--all": results.every_table, "--rank": results.rank[0], "--parquet": results.parquet})
     if idle:
         return f"-o {results.output} has the persons only; for {idle} name a folder with -o DIR."
     return None

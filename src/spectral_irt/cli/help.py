@@ -193,7 +193,7 @@ def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
     examples = [part for part in paragraphs if part.startswith(KEPT)]
     for paragraph in paragraphs:
         if paragraph not in examples:
-            lines += ["", *folded(paragraph, wide)]
+            lines += ["", *fold(paragraph, wide)]
     topics = [topic for topic in TOPICS if any(parameter.rich_help_panel == topic for parameter in options)]
     chosen = [parameter for parameter in options if parameter.rich_help_panel is None]
     if everything:
@@ -208,7 +208,7 @@ def help_text(command: Any, context: Any, *, everything: bool = False) -> str:
         for topic in topics:
             lines += section(_title(topic), topic_entries(options, topic), wide)
     for example in examples:
-        lines += ["", *folded(example, wide)]
+        lines += ["", *fold(example, wide)]
     if everything or not topics:
         return "\n".join(lines) + "\n"
     if context.info_name == "fit":
@@ -226,7 +226,7 @@ def topic_text(topic: str, options: Sequence[Any]) -> str:
     """What there is to know about a topic, and its options among these."""
     lines = [heading(_title(topic))]
     for paragraph in inspect.cleandoc(TOPICS[topic][1]).split("\n\n"):
-        lines += ["", *folded(paragraph, width())]
+        lines += ["", *fold(paragraph, width())]
     return "\n".join([*lines, *section("Options", topic_entries(options, topic), width())]) + "\n"
 
 
@@ -243,7 +243,7 @@ def width() -> int:
     return min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
 
 
-def folded(paragraph: str, wide: int) -> Iterator[str]:
+def fold(paragraph: str, wide: int) -> Iterator[str]:
     """A paragraph in lines of this width; a block of examples as it is."""
     if not paragraph.startswith(KEPT):
         yield from textwrap.wrap(" ".join(paragraph.split()), wide, break_on_hyphens=False)

@@ -21,7 +21,7 @@ from spectral_irt.cli.help import (
     TOPICS,
     Command,
     UsageError,
-    folded,
+    fold,
     heading,
     refuse_repeated,
     section,
@@ -135,7 +135,7 @@ program: Any = typer.main.get_command(app)
 def overview() -> str:
     """What `spectral-irt --help` prints."""
     about = "Rasch analysis of a file of responses: item difficulties with standard errors, person abilities and fit."
-    lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", *folded(about, width())]
+    lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", *fold(about, width())]
     for title, commands in (("Commands", MAIN), ("Further commands", FURTHER)):
         lines += section(title, [(name, text) for name, (_, text) in commands.items()], width())
     examples = ["demo", "fit answers.csv -o results", "fit answers.csv --report report.html"]
@@ -144,7 +144,7 @@ def overview() -> str:
         f"{PROGRAM} COMMAND --help: its options; {EVERYTHING}: all of them. --version, --debug, and how much of the "
         "machine to use (spectral-irt help size) go with every command."
     )
-    return "\n".join([*lines, *folded(last, width())]) + "\n"
+    return "\n".join([*lines, *fold(last, width())]) + "\n"
 
 
 def help_on(
@@ -236,7 +236,7 @@ def _do(args: Sequence[str]) -> int:
         program(args=list(args), prog_name=PROGRAM)
     try:
         # Not `program(args)`: that takes interrupts and broken pipes into its own hands.
-        with program.make_context(PROGRAM, arranged(args), obj=args) as context:
+        with program.make_context(PROGRAM, arrange_options(args), obj=args) as context:
             code = program.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
@@ -247,10 +247,10 @@ def _do(args: Sequence[str]) -> int:
     return int(code or OK)
 
 
-def arranged(args: Sequence[str]) -> list[str]:
+def arrange_options(args: Sequence[str]) -> list[str]:
     """Options of the program first, wherever they stand on the line; `--rank` alone is `--rank 10`.
 
-    >>> arranged(["fit", "a.csv", "--memory", "4GB", "-o", "out", "--rank", "--threads=2"])
+    >>> arrange_options(["fit", "a.csv", "--memory", "4GB", "-o", "out", "--rank", "--threads=2"])
     ['--memory', '4GB', '--threads=2', 'fit', 'a.csv', '-o', 'out', '--rank', '10']
     """
     values = options_of_values(args)

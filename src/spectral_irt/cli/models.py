@@ -65,7 +65,7 @@ class Judges:
     human: str | None = own("NAMES", "Judges who are people: severities are against them (default: human...).")
     family: str | None = own("FILE", "Table with columns name and family, of models and judges (default: by name).")
 
-    def given(self) -> dict[str, Any]:
+    def options_in_use(self) -> dict[str, Any]:
         """The options of `read_scores` that were given."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

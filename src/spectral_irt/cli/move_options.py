@@ -121,7 +121,7 @@ class MoveOptions:
         return None if self.drop_persons == "misfit" else self.drop_persons
 
     @property
-    def moved(self) -> bool:
+    def has_moves(self) -> bool:
         """Whether anything is to be changed."""
         of_items = self.drop or self.split or self.join or self.collapse
         return bool(of_items or self.drop_persons or self.tailor is not None or self.dif_resolve or self.moves)
@@ -129,7 +129,7 @@ class MoveOptions:
     @property
     def tailors(self) -> bool:
         """Whether responses are to be tailored."""
-        return any(each.name == "tailor" for each in self.wanted())
+        return any(each.name == "tailor" for each in self.moves_to_make())
 
     def held_out(self, seed: int | None) -> Division | None:
         """The share of persons that are held out, and the seed; by the options or by the file of moves."""
@@ -162,7 +162,7 @@ class MoveOptions:
         named = [column for each in of_file if each for column in ([each] if isinstance(each, str) else each)]
         return [*named, *(column for _, column, _ in self.split), *self.dif_resolve]
 
-    def wanted(self) -> list[Move]:
+    def moves_to_make(self) -> list[Move]:
         """The moves that the options ask for, after those of the file: each where its items are there."""
         from spectral_irt.analysis.moves import MISFIT, Move
 

@@ -301,7 +301,7 @@ class Reading:
                 "as in duckdb:school.duckdb#answers, is for fit, which calibrates it inside the database."
             )
         source = {"database": files[0]} if databases else {"source": list(files)}
-        how = {**self.given(), **source, **how}
+        how = {**self.options_of_read(), **source, **how}
         how.pop("largest_component", None)
         client = None if call.dask is None else cluster(call.dask, progress)
         try:
@@ -381,7 +381,7 @@ class Reading:
             f"{listed(columns)}. {remedy}"
         )
 
-    def given(self, files: Sequence[str] = ()) -> dict[str, Any]:
+    def options_of_read(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """The options of `read` that these are, as far as they differ from its defaults; for a record with the database
         among the files."""
         options = {**vars(self), **dict.fromkeys(("layout", "blanks", "model", "duplicates"))}
@@ -465,13 +465,13 @@ class Answers(Reading):
     )
 
     @property
-    def ordered(self) -> bool:
+    def are_ordered(self) -> bool:
         """Whether the options say that answers are in ordered categories."""
         return self.model in ("pcm", "rsm") or (self.recode, self.unused, self.reverse) != (None, None, [])
 
     def categories(self) -> dict[str, Any]:
         """What `read` is told of categories; where nothing was said, the answers show whether they are ordered."""
-        if not self.ordered:
+        if not self.are_ordered:
             return {"ordered": False if self.model == "rasch" else None}
         if self.model == "rasch":
             raise OptionError("--recode, --reverse and --unused are for ordered categories; leave out --model rasch.")
@@ -479,7 +479,7 @@ class Answers(Reading):
         return {"ordered": True, "unused": self.unused or by_default}
 
 
-def changed(group: Any) -> list[str]:
+def options_in_use(group: Any) -> list[str]:
     """Options of a group that differ from their defaults."""
     default = type(group)()
     names = [field.name for field in fields(group)]

@@ -99,7 +99,7 @@ class Newton:
         return None if self.design is None else sparse.csr_array(self.design)
 
     @cached_property
-    def floating(self) -> Ints:
+    def part_of_threshold(self) -> Ints:
         """The part of each threshold, each with a mean of its own; -1 for those linked to a fixed one."""
         parts = self.parts
         if parts is None:
@@ -115,7 +115,7 @@ class Newton:
             return self.open_directions
         from spectral_irt.conditional.linear import unidentified_directions
 
-        return unidentified_directions(self.matrix_of_design, self.floating, self.fixed)
+        return unidentified_directions(self.matrix_of_design, self.part_of_threshold, self.fixed)
 
     @property
     def renews_prior(self) -> bool:
@@ -156,7 +156,7 @@ class _Steps:
         self.close = problem.close
         self.eta = start
         if problem.fixed is None and problem.design is None:
-            self.eta = centered_within(start, problem.floating)
+            self.eta = centered_within(start, problem.part_of_threshold)
         self.step = np.zeros(len(start))
         self.move = np.inf
         self.next_move = np.inf
@@ -181,7 +181,7 @@ class _Steps:
             design=self.problem.matrix_of_design,
             prior=self.prior,
             fixed=self.problem.fixed,
-            floating=self.problem.floating,
+            floating=self.problem.part_of_threshold,
             open_directions=self.problem.directions,
             ridge=self.ridge,
             noise=self.noise,
@@ -237,7 +237,7 @@ class _Steps:
             from spectral_irt.conditional.table_sums import far_items  # where there are many responses
 
             eta = far_items(current.point, self.eta, self.step, self.prior)
-            self.eta = centered_within(eta, self.problem.floating)
+            self.eta = centered_within(eta, self.problem.part_of_threshold)
 
     def at_the_last(self) -> PenalizedPoint:
         """The last point from which a step was taken. Where the budget ended on the way back from a step too long, the

@@ -139,7 +139,7 @@ class Tables:
             total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
         return total[self.layout.level - 1, self.layout.item]
 
-    def weighted(self, table: Floats, v: Floats) -> Floats:
+    def weighted_sum(self, table: Floats, v: Floats) -> Floats:
         """sum over k of v_k table_k in every cell; a first axis for the columns of a matrix v."""
         shape = (self.layout.widest, len(self.grid), -1)
         sums = np.einsum("kgi,ki...->...gi", table.reshape(shape), to_levels(self.layout, v))
@@ -408,7 +408,7 @@ class TablePoint(Point):
 
     def __matmul__(self, v: Floats) -> Floats:
         tables = self.tables
-        cells, direct = self.rows.sum(factors_twice, tables.weighted(tables.factor, v), v)
+        cells, direct = self.rows.sum(factors_twice, tables.weighted_sum(tables.factor, v), v)
         columns = [tables.contract([tables.factor], [column]) for column in np.atleast_2d(cells)]
         return by_blocks(self.layout, self.inner, v) - direct - np.stack(columns, axis=-1).reshape(v.shape)
 
@@ -432,7 +432,7 @@ def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> Ta
     tables = replace(tables, factor=tables.factor * np.tile(scale.T, len(tables.grid)))
     outer = sums.outer + scale[:, :, None] * pairs * scale[:, None, :]
     ones = np.ones(layout.n_entries)
-    cells, around = rows.sum(factors_twice, tables.weighted(tables.factor, ones), ones)
+    cells, around = rows.sum(factors_twice, tables.weighted_sum(tables.factor, ones), ones)
     around = around + tables.contract([tables.factor], [cells])
     own, inner = balance_rows(layout, sums.covariance + blocks, outer, around)
     gradient = sums.expected + expected - passed

@@ -50,7 +50,7 @@ def score_sums(point: TablePoint, v: Floats) -> tuple[Floats, Floats]:
     v_of_levels = to_levels(layout, v)
     up_to = np.cumsum(np.concatenate([0 * v_of_levels[:1], v_of_levels]), axis=0)
     up_to = up_to.T.ravel().astype(tables.moments.dtype)
-    spread = np.stack([tables.weighted(table, v) for table in two_terms])
+    spread = np.stack([tables.weighted_sum(table, v) for table in two_terms])
     sums = ScoreSums(*point.rows.sum(_score_sums, spread, up_to, v))
     by_category = sums.by_category.reshape(2, len(tables.grid), -1, width).astype(np.float64, copy=False)
     # (P - x) (P - x)' = P P' - P x' - x P' + x x', where x is 1 for thresholds at or below the category

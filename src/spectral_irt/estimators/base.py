@@ -348,9 +348,9 @@ class RaschEstimator:
         progress : callable, optional
             Called with a few words on what is going on. By default a notebook shows them, where it takes long.
         """
-        return self._fitted(data, progress)
+        return self._fit_design(data, progress)
 
-    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+    def _fit_design(self, data: Any, progress: Tell | None, **design: Any) -> Self:
         """`fit`; what only some methods take about the design goes to their `_estimate`."""
         self._check_numbers()
         start = time.perf_counter()

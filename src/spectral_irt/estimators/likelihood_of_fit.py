@@ -48,7 +48,7 @@ class LikelihoodOfFit(RaschEstimator):
     @property
     def loglik_(self) -> float:  # type: ignore[override]
         """The conditional log-likelihood of the responses at the estimate; computed when it is first asked for."""
-        computed = self._learned.provenance.loglik
+        computed = self._fitted_calibration.provenance.loglik
         if computed is not None:
             return computed
         return self._likelihood_of_fit("loglik_").loglik
@@ -68,21 +68,21 @@ class LikelihoodOfFit(RaschEstimator):
     def _offers(self, name: str) -> bool:
         if name not in ("loglik_", *ATTRIBUTES) or name in vars(self):
             return super()._offers(name)
-        calibration = self._learned
+        calibration = self._fitted_calibration
         if name == "loglik_" and calibration.provenance.loglik is not None:
             return True
         reference = _data_of.get(calibration)
         return reference is not None and reference() is not None and self._has_likelihood()
 
     def _likelihood_of_fit(self, name: str) -> ConditionalLikelihood:
-        calibration = self._learned
+        calibration = self._fitted_calibration
         likelihood = _likelihood_of.get(calibration)
         if likelihood is None:
             likelihood = _likelihood_of[calibration] = self._computed_likelihood(name)
         return likelihood
 
     def _computed_likelihood(self, name: str) -> ConditionalLikelihood:
-        calibration = self._learned
+        calibration = self._fitted_calibration
         no = f"{type(self).__name__} has no {name}"
         if not self._has_likelihood():
             raise AttributeError(f"{no} of ratings, weighted persons, items without an estimate, or adaptive designs.")
@@ -101,7 +101,7 @@ class LikelihoodOfFit(RaschEstimator):
 
     def _has_likelihood(self) -> bool:
         """Whether all items were estimated from the conditional likelihood of persons who count alike."""
-        calibration = self._learned
+        calibration = self._fitted_calibration
         if calibration.likelihood != "conditional" or calibration.facets is not None or "weighted_" in vars(self):
             return False
         return bool(calibration.known.all())

@@ -72,7 +72,7 @@ class Marginal(RaschEstimator):
             scores is asked of the calibration.
         """
         check_option("design", design, DESIGNS)
-        return self._fitted(data, progress, groups=groups, weights=weights, design=design)
+        return self._fit_design(data, progress, groups=groups, weights=weights, design=design)
 
     def _estimable(self, responses: Responses) -> tuple[EstimableItems, DesignMatrix | None]:
         """The items that can be placed, and the design where thresholds are A eta."""

@@ -73,7 +73,7 @@ class Spectral(LikelihoodOfFit):
         if anchors is None and several(free):
             raise OptionError("`free` names anchors that are to be estimated, and there are no `anchors`.")
         if not isinstance(design, str):
-            return self._fitted(data, progress, anchors=anchors, weights=weights, design=design)
+            return self._fit_design(data, progress, anchors=anchors, weights=weights, design=design)
         if design not in DESIGNS:
             raise unknown_option("design", design, DESIGNS)
         if design == ADAPTIVE:
@@ -85,7 +85,7 @@ class Spectral(LikelihoodOfFit):
             return marginal.fit_adaptive(self, model, data, groups=groups, weights=weights, progress=progress)
         if groups is not None:
             raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
-        return self._fitted(data, progress, anchors=anchors, free=several(free), weights=weights)
+        return self._fit_design(data, progress, anchors=anchors, free=several(free), weights=weights)
 
     def _surely_forms_matrices(
         self, responses: Responses, anchors: Any = None, design: LinearDesign | None = None, **others: Any

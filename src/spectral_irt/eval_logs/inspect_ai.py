@@ -35,7 +35,7 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     if file.path.suffix == ".eval":
-        head, samples = _zipped(file.path)
+        head, samples = _read_archive(file.path)
     else:
         head = json.loads(file.path.read_bytes())
         samples = mapping(head).get("samples") or []
@@ -64,11 +64,11 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             scored.append(Sample(record["id"], scores, epoch, _hash(record), mapping(record.get("metadata"))))
     if not any(record.scores for record in scored):
         raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
-    notes = _unfinished(file, status, run, samples)
+    notes = _unfinished_run(file, status, run, samples)
     return [log_of(file, run["model"], run["task"], scored, attributes, notes=notes)]
 
 
-def _unfinished(file: File, status: Any, run: dict[str, Any], samples: list[dict[str, Any]]) -> tuple[Finding, ...]:
+def _unfinished_run(file: File, status: Any, run: dict[str, Any], samples: list[dict[str, Any]]) -> tuple[Finding, ...]:
     if status == "success":
         return ()
     epochs = mapping(run.get("config")).get("epochs") or 1
@@ -123,7 +123,7 @@ def _hash(record: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _read_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)

@@ -15,7 +15,7 @@ from spectral_irt.data.block import Block, Ints, Mask, Thresholds, answered_item
 from spectral_irt.errors import Severity
 from spectral_irt.inference.facets import CENTRAL, CERTAIN, SHARP
 from spectral_irt.inference.fit.halo import Halo
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.tables import Columns
 from spectral_irt.text import and_list, listed, one_or_many, plural
 
@@ -142,7 +142,7 @@ def _halo(
     )
     if without_misfits is not None:
         sentence += f" Without {_misfits(name, table)} they vary {without_misfits.ratio:.2f} times as much."
-    clear = (adjusted(two_sided(halo.of_level_z), "holm") < CERTAIN) & (halo.of_level > 1)
+    clear = (adjust_p(two_sided(halo.of_level_z), "holm") < CERTAIN) & (halo.of_level > 1)
     only_some = bool(0 < 2 * clear.sum() <= len(clear))
     if only_some:
         sentence += f" It is clear in {clear.sum():,} of {len(clear):,} (Holm, 5%): {listed(table[name][clear])}."

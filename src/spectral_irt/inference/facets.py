@@ -22,7 +22,7 @@ from spectral_irt.inference.fit.level_fit import level_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
 from spectral_irt.inference.rating_tables import codes_of_ratings, point_measure_correlation
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.tables import Columns
 
 FLAT = 0.8  # slopes below which a rater keeps to the middle categories,
@@ -112,7 +112,7 @@ def level_verdict(fit: Columns, subset: Ints) -> NDArray[Any]:
     if not np.isfinite(slope).any():
         return misfit
     slope_z = (slope - 1) / fit["discrimination_se"]
-    significant = adjusted(two_sided(slope_z), "holm") < OF_EACH_TEST
+    significant = adjust_p(two_sided(slope_z), "holm") < OF_EACH_TEST
     significant &= misfit != "underfit"
     relative_slope = np.full(len(slope), np.nan)
     for number in np.unique(subset):

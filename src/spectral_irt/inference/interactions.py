@@ -28,7 +28,7 @@ from spectral_irt.data.facets import FacetMeasures
 from spectral_irt.data.labels import by_label
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.rating_tables import Averages, cell_averages
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.numerics import conjugate_gradients, safe_divide
 from spectral_irt.tables import Columns
 
@@ -106,7 +106,7 @@ def _with_tests(columns: Columns, name: str, value: Floats, se: Floats) -> Colum
     """The columns with this value, its standard error, z and p; the most significant first."""
     z = value / se
     p = two_sided(z)
-    tests = {name: value, "se": se, "z": z, "p": p, "p_holm": adjusted(p, "holm")}
+    tests = {name: value, "se": se, "z": z, "p": p, "p_holm": adjust_p(p, "holm")}
     order = np.argsort(np.where(np.isfinite(p), p, 2.0), kind="stable")
     return {name: values[order] for name, values in {**columns, **tests}.items()}
 

@@ -189,7 +189,7 @@ def point_measure_correlation(
 
     Extreme totals are left out. NaN where nothing varies.
     """
-    beta = checked(responses, thresholds)
+    beta = thresholds_of(responses, thresholds)
     layout = responses.thresholds
     kernel_arguments = (beta, layout, codes_of_ratings(rated), layout.mean(thresholds), level, n_levels)
     sums = CorrelationSums(*responses.entries.sum(_correlation_sums, *kernel_arguments, persons=(ability,)))

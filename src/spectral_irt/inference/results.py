@@ -127,17 +127,17 @@ def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
 
 def p_columns(p: Floats) -> Columns:
     """`p, p_holm, p_bh` of many tests: as they are, adjusted by Holm, and by Benjamini and Hochberg."""
-    return {"p": p, "p_holm": adjusted(p, "holm"), "p_bh": adjusted(p, "bh")}
+    return {"p": p, "p_holm": adjust_p(p, "holm"), "p_bh": adjust_p(p, "bh")}
 
 
-def adjusted(p_values: ArrayLike, method: str) -> Floats:
+def adjust_p(p_values: ArrayLike, method: str) -> Floats:
     """p-values adjusted for asking many questions at once; NaN are left out.
 
     "holm": rejecting those below 5% makes any false rejection at all a 5% event. The k-th smallest of n is multiplied
     by n - k + 1, and none may fall below a smaller one's. "bh" (Benjamini and Hochberg): of those below 5%, about 5%
     are expected to be false. The k-th smallest is multiplied by n / k, and none may exceed a larger one's.
 
-    >>> adjusted([0.01, 0.04, 0.03], "holm").round(6).tolist(), adjusted([0.01, 0.04, 0.03], "bh").round(6).tolist()
+    >>> adjust_p([0.01, 0.04, 0.03], "holm").round(6).tolist(), adjust_p([0.01, 0.04, 0.03], "bh").round(6).tolist()
     ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
     """
     p = np.asarray(p_values, dtype=float)

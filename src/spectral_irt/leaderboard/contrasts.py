@@ -19,7 +19,7 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask
 from spectral_irt.inference.ranks.intervals import OrderTests
-from spectral_irt.inference.results import adjusted, mcnemar
+from spectral_irt.inference.results import adjust_p, mcnemar
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05
@@ -76,7 +76,7 @@ def compare_pairs(tests: OrderTests, has_estimate: Mask, by_prompt: Responses) -
     wins = differing(by_prompt)
     first, second = np.triu_indices(len(wins), 1)
     by_mcnemar = np.ones_like(wins)
-    by_mcnemar[first, second] = adjusted(mcnemar(wins[first, second], wins[second, first]), "holm")
+    by_mcnemar[first, second] = adjust_p(mcnemar(wins[first, second], wins[second, first]), "holm")
     by_mcnemar[second, first] = by_mcnemar[first, second]
     return Contrasts(se, tests.z, tests.p, wins, by_mcnemar)
 

@@ -26,7 +26,7 @@ from spectral_irt.estimators.linear_design import ITEMS, LinearDesign
 from spectral_irt.estimators.linear_fit import OPEN, DesignResult, design_fit
 from spectral_irt.inference.fit.mean_squares import item_statistics
 from spectral_irt.inference.groups.sampling import degrees_of_freedom
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.leaderboard.prompts import places
 from spectral_irt.leaderboard.ranked import RankedBoard
@@ -324,7 +324,7 @@ class JudgedLeaderboard(RankedBoard):
             **{key: fit[key] for key in ("infit", "infit_z", "outfit", "outfit_z")},
             "sensitivity": fit["discrimination"],
             "sensitivity_se": fit["discrimination_se"],
-            "p_holm": adjusted(two_sided(slope_z), "holm"),
+            "p_holm": adjust_p(two_sided(slope_z), "holm"),
         }
         if name == JUDGE:
             met = self._agreement

@@ -11,7 +11,7 @@ import numpy as np
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.ranks.intervals import OrderTests
-from spectral_irt.inference.results import adjusted, two_sided
+from spectral_irt.inference.results import adjust_p, two_sided
 from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.numerics import generator
 from spectral_irt.pairs.source import Votes
@@ -93,7 +93,7 @@ def judge_columns(votes: Votes, chances: Chances) -> Columns:
         "outfit": outfit,
         "sensitivity": sensitivity,
         "sensitivity_se": sensitivity_se,
-        "p_holm": adjusted(two_sided(z), "holm"),
+        "p_holm": adjust_p(two_sided(z), "holm"),
     }
 
 
@@ -159,7 +159,7 @@ def pair_columns(
         "points": met.points[a, b],
         "expected": met.expected[a, b],
         "z": z,
-        "p_holm": adjusted(two_sided(z), "holm"),
+        "p_holm": adjust_p(two_sided(z), "holm"),
         "ask_next": ask,
     }
 

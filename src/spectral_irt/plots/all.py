@@ -270,7 +270,7 @@ def comparisons_of(study: Analysis, parts: Parts) -> list[tuple[Differential, An
     """Every comparison of a group of people with a reference group."""
     return [
         (differential, group)
-        for differential in study._grouped(parts).values()
+        for differential in study._comparisons_of_groups(parts).values()
         for group in dict.fromkeys(differential.contrasts["group"].tolist())
     ]
 

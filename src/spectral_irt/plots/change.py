@@ -10,7 +10,7 @@ import numpy as np
 from spectral_irt.calibration import Z95
 from spectral_irt.inference.groups.change import Change
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import shown
+from spectral_irt.plots.labels import label_text
 from spectral_irt.plots.style import BLUE, GRAY, GREEN, INK, PALE, RED, SKY, SMALL, dress, finite_range, note
 from spectral_irt.tables import Columns
 
@@ -63,12 +63,12 @@ class ChangePlot(Display):
             color, mark = LOOKS[k % len(LOOKS)]
             ax.errorbar(
                 place, table["mean"][rows], Z95 * table["se"][rows], color=color, marker=mark, markersize=5,
-                linewidth=1.2, capsize=3, label=shown(arm, 30),
+                linewidth=1.2, capsize=3, label=label_text(arm, 30),
             )  # fmt: skip
-        dress(ax, f"Mean {self.words.trait} by wave", shown(occasions.wave, 40), self.axis, grid="y")
-        ax.set_xticks(range(len(occasions.waves)), [shown(wave, 16) for wave in occasions.waves.tolist()])
+        dress(ax, f"Mean {self.words.trait} by wave", label_text(occasions.wave, 40), self.axis, grid="y")
+        ax.set_xticks(range(len(occasions.waves)), [label_text(wave, 16) for wave in occasions.waves.tolist()])
         if n_arms > 1:
-            ax.legend(fontsize=SMALL, frameon=False, title=shown(occasions.arm, 30))
+            ax.legend(fontsize=SMALL, frameon=False, title=label_text(occasions.arm, 30))
         note(ax, "95% intervals of the means; persons who miss a wave are not in its mean")
 
 
@@ -118,7 +118,7 @@ class PersonChangePlot(Display):
             for reliable in (False, True):
                 inside = (table["arm"] == arm) & ((table["reliable"] != "") == reliable)
                 face = color if reliable else "none"
-                label = shown(arm, 30) if not reliable and len(self.change.occasions.arms) > 1 else None
+                label = label_text(arm, 30) if not reliable and len(self.change.occasions.arms) > 1 else None
                 x = (table["first"] + apart_x)[inside]
                 y = (table["last"] + apart_y)[inside]
                 ax.plot(x, y, mark, color=color, mfc=face, markersize=3.5, alpha=0.6, label=label)

@@ -16,7 +16,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import category_probabilities
 from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
-from spectral_irt.plots.labels import all_shown, as_is, shown
+from spectral_irt.plots.labels import all_shown, as_is, label_text
 from spectral_irt.plots.style import BLUE, INK, RED, SMALL, dress, load_matplotlib, note, unit, whole_ticks
 from spectral_irt.tables import Columns
 from spectral_irt.text import count, listed
@@ -80,7 +80,7 @@ class ItemCurve(Display):
         columns = {name: values for name, values in self.strata.items() if name != "item"}
         columns["ability"] = self.scale.measure(columns["ability"])
         columns["place"] = self.scale.measure(self.place)
-        return {"item": repeated(self.label, len(self.place)), **columns}
+        return {"item": label_column(self.label, len(self.place)), **columns}
 
     @property
     def span(self) -> tuple[float, float]:
@@ -175,7 +175,7 @@ class CategoryCurves(Display):
         ability = np.linspace(*self.span, POINTS)
         n_categories = len(self.thresholds) + 1
         return {
-            "item": repeated(self.label, n_categories * POINTS),
+            "item": label_column(self.label, n_categories * POINTS),
             "category": np.repeat(np.arange(n_categories), POINTS),
             "code": np.repeat(self.codes, POINTS),
             "ability": np.tile(self.scale.measure(ability), n_categories),
@@ -186,7 +186,7 @@ class CategoryCurves(Display):
         ability = np.linspace(*(span or self.span), POINTS)
         names = [f"{code:g}" for code in self.codes]
         if self.names and (self.in_legend or not small):
-            names = [shown(name, 28) for name in self.names]
+            names = [label_text(name, 28) for name in self.names]
         self._draw_curves(ax, ability, names, width=1.0 if small else 1.8)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(*self.scale.measure(ability[[0, -1]]))
@@ -226,7 +226,7 @@ class CategoryCurves(Display):
         note(ax, *remarks)
 
 
-def repeated(label: Any, n: int) -> Labels:
+def label_column(label: Any, n: int) -> Labels:
     """A column of one label, whatever it is."""
     return np.array([label, None], dtype=object)[np.zeros(n, dtype=np.int64)]
 
@@ -321,7 +321,7 @@ def items_with_curves(calibration: Calibration, items: Sequence[Any]) -> Ints:
 
 def item_title(label: Any) -> str:
     """The title of a picture of one item."""
-    name = shown(label, 60)
+    name = label_text(label, 60)
     return name if name.casefold().startswith("item") else f"Item {name}"
 
 

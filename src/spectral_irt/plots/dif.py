@@ -11,7 +11,7 @@ from spectral_irt.calibration import Z95, t_quantile
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import NAMED, interval_rows, name_points, shown
+from spectral_irt.plots.labels import NAMED, interval_rows, label_text, name_points
 from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
 from spectral_irt.plots.style import SMALL as SMALL_PRINT
 from spectral_irt.tables import Columns
@@ -72,8 +72,8 @@ class DifferentialPlot(Display):
         return 6.4, rows_height(n_items)
 
     def draw(self, ax: Axes) -> None:
-        focal = shown(self.group, 30)
-        title = f"Harder for {focal} than for {shown(self.reference, 30)} of the same {self.words.trait}?"
+        focal = label_text(self.group, 30)
+        title = f"Harder for {focal} than for {label_text(self.reference, 30)} of the same {self.words.trait}?"
         x = f"contrast (logits): right of 0, harder for {focal}"
         for limit, line in ((SMALL / DELTA, ":"), (LARGE / DELTA, "--")):
             for sign in (-1, 1):

@@ -14,7 +14,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.distractors import STRATA, option_curves, require_options
 from spectral_irt.plots.base import Display, check_strata, item_position, known_abilities
 from spectral_irt.plots.curves import SHEET, dress_small, item_title, sheet_of
-from spectral_irt.plots.labels import apart, as_is, shown
+from spectral_irt.plots.labels import as_is, label_text, spread_apart
 from spectral_irt.plots.style import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, root_of, unit
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -127,9 +127,11 @@ class DistractorCurves(Display):
         height = ax.get_window_extent().height / root_of(ax).dpi * 72
         gap = 1.06 * 1.3 * size / max(height, 1.0)
         ends = np.array([self.table["share"][option.rows[-1]] for option in options])
-        for option, place in zip(options, apart(ends, gap, 0.0, 1.0), strict=True):
+        for option, place in zip(options, spread_apart(ends, gap, 0.0, 1.0), strict=True):
             text = (
-                shown(option.name, 4) if small else self._described(option, int(self.table["n"][options[0].rows].sum()))
+                label_text(option.name, 4)
+                if small
+                else self._option_text(option, int(self.table["n"][options[0].rows].sum()))
             )
             style: dict[str, Any] = {"color": option.color, "fontsize": size, **as_is()}
             if option.color == SKY:  # too pale for letters
@@ -137,10 +139,10 @@ class DistractorCurves(Display):
             style["fontweight"] = "bold" if option.is_key else "normal"
             ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center", **style)
 
-    def _described(self, option: _Option, n_persons: int) -> str:
+    def _option_text(self, option: _Option, n_persons: int) -> str:
         """An option with how many chose it, such as "B, the key (31%)"."""
         share = self.table["chose"][option.rows].sum() / max(n_persons, 1)
-        text = shown(option.name, 20)
+        text = label_text(option.name, 20)
         if option.is_key:
             text += ", the key"
         text += f" ({share:.0%})"

@@ -13,7 +13,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
 from spectral_irt.inference.results import EXCESS
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import NAMED, all_shown, as_is, interval_rows, name_points, shown
+from spectral_irt.plots.labels import NAMED, all_shown, as_is, interval_rows, label_text, name_points
 from spectral_irt.plots.style import BLUE, GRAY, GREEN, INK, PALE, RED, SMALL, cloud, dress, note, room_for, rows_height
 from spectral_irt.tables import Columns
 from spectral_irt.text import count
@@ -120,7 +120,7 @@ class FitMap(Display):
             dress(ax, f"Fit of {items}, at maximum likelihood {self.words.traits}", "infit", "outfit")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
-        named = self._named()
+        named = self._rows_with_name()
         name_points(ax, infit[named], outfit[named], self.table["item"][named].tolist(), among=(infit, outfit))
         left, right = ax.get_xlim()
         bottom, top = ax.get_ylim()
@@ -139,7 +139,7 @@ class FitMap(Display):
         ax.hlines(outfit, self.table["low"], self.table["high"], **look)
         return ["bars: infit of 95% of data sets drawn given the scores"]
 
-    def _named(self) -> Ints:
+    def _rows_with_name(self) -> Ints:
         """Rows of the items that get a name, the worst fit first: all of few, else those that misfit, or some."""
         fits = self.table["misfit"] == ""
         if len(fits) <= ALL_NAMED:
@@ -242,7 +242,7 @@ class ResidualCorrelations(Display):
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
         labels = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
-        names = [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in labels]
+        names = [f"{label_text(a, 18)} – {label_text(b, 18)}" for a, b in labels]
         kinds = [(~dependent, GRAY, "o"), (dependent, RED, "D")]
         interval_rows(ax, names, excess, excess - half, excess + half, kinds, longest=40)
         pairs = f"{len(self.dependence.pairs[0]):,} pairs, mean Q3 {self.dependence.mean:.3f}"

@@ -38,12 +38,12 @@ class ScalogramPlot(Display):
         return self.table
 
     @property
-    def _spelled(self) -> bool:
+    def _has_room_for_names(self) -> bool:
         """Whether every response has room for its code, and every person and item for a name."""
         return len(self.scalogram.persons) <= ROWS and len(self.scalogram.items) <= ROWS
 
     def size(self) -> tuple[float, float]:
-        if not self._spelled:
+        if not self._has_room_for_names:
             return 7.2, 7.2
         n_persons, n_items = self.scalogram.category.shape
         return 2.2 + 0.26 * max(n_items, 14), 2.2 + 0.2 * max(n_persons, 10)
@@ -55,7 +55,7 @@ class ScalogramPlot(Display):
         share = self.scalogram.category / self.scalogram.max_score
         ax.imshow(share, cmap=shades, vmin=0, vmax=1.6, aspect="auto", interpolation="nearest")
         unexpected = np.argwhere(self.scalogram.unexpected)
-        if self._spelled:
+        if self._has_room_for_names:
             self._spell(ax)
         else:
             ax.plot(unexpected[:, 1], unexpected[:, 0], "s", color=RED, markersize=1.5, mew=0)
@@ -64,7 +64,7 @@ class ScalogramPlot(Display):
         dress(ax, "Responses of persons (highest on top) to items (easiest left)", *self._axes, grid="")
         ax.spines[:].set_visible(False)
         n_responses = int(np.isfinite(self.scalogram.category).sum())
-        marked = "boxes" if self._spelled else "red"
+        marked = "boxes" if self._has_room_for_names else "red"
         note(
             ax,
             f"{marked}: {len(unexpected):,} of {n_responses:,} responses with a standardized residual beyond "
@@ -74,7 +74,7 @@ class ScalogramPlot(Display):
     @property
     def _axes(self) -> tuple[str, str]:
         """What the axes are called; names on them say it themselves."""
-        if self._spelled:
+        if self._has_room_for_names:
             return "", ""
         across = f"{count(len(self.scalogram.items), 'item')}, from the easiest to the hardest"
         down = f"{count(len(self.scalogram.persons), 'person')}, from the highest {self.words.trait} down"

@@ -18,7 +18,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
 from spectral_irt.persons.residuals import people_at
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import as_is, shown
+from spectral_irt.plots.labels import as_is, label_text
 from spectral_irt.plots.style import BLUE, INK, PALE, RED, ROWS, SMALL, dress, finite_range, note, unit
 from spectral_irt.plots.wright import LabelLines, threshold_labels
 from spectral_irt.tables import Columns
@@ -128,7 +128,7 @@ class KidMap(Display):
         passed, failed = self._words_of_sides()
         self._side(ax, -1, self.passed, limits)
         self._side(ax, 1, ~self.passed, limits)
-        dress(ax, f"{shown(self.person)}: what was expected and what was not", "", self._axis(), grid="")
+        dress(ax, f"{label_text(self.person)}: what was expected and what was not", "", self._axis(), grid="")
         ax.set_xticks([-0.5, 0.5], [passed, failed], color=INK)
         ax.tick_params(axis="x", length=0)
         n_unexpected = int(self.unexpected.sum())

@@ -29,10 +29,10 @@ FURTHER = (
 )
 
 
-def shown(label: object, longest: int = LONGEST) -> str:
+def label_text(label: object, longest: int = LONGEST) -> str:
     r"""A label as it stands in a picture: on one line, in characters that the font has, long ones without their middle.
 
-    >>> shown("two\nlines"), shown("a very long name of an item, form B")
+    >>> label_text("two\nlines"), label_text("a very long name of an item, form B")
     ('two\\nlines', 'a very long … item, form B')
     """
     return all_shown([label], longest)[0]
@@ -78,12 +78,12 @@ def _drawable(character: str) -> bool:
     return any(font.get_char_index(ord(character)) for font in _fonts())
 
 
-def apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float = np.inf) -> Floats:
+def spread_apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float = np.inf) -> Floats:
     """Places at least `gap` apart, in the same order, as near to the given ones as can be (least squares).
 
     Where neighbors are too close they share the distance: isotonic regression of place - rank * gap.
 
-    >>> apart([0.0, 0.1, 5.0], 1.0).tolist()
+    >>> spread_apart([0.0, 0.1, 5.0], 1.0).tolist()
     [-0.45, 0.55, 5.0]
     """
     from scipy.optimize import isotonic_regression

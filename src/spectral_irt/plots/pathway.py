@@ -97,7 +97,7 @@ class PathwayChart(Display):
             legend: Any = ax.legend(loc="best", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
             for handle in legend.legend_handles:
                 handle.set_sizes([30.0])
-        named = self._named(table)
+        named = self._rows_with_name(table)
         name_points(ax, infit[named], height[named], table["item"][named].tolist(), among=(infit, height))
         low, high = ax.get_xlim()
         beyond = int(((infit < low) | (infit > high)).sum())
@@ -108,7 +108,7 @@ class PathwayChart(Display):
             f"{count(beyond, 'item')} beyond the limits of the picture" if beyond else "",
         )
 
-    def _named(self, table: Columns) -> np.ndarray:
+    def _rows_with_name(self, table: Columns) -> np.ndarray:
         """Rows of the items that get a name, the worst fit first: all, or those that misfit."""
         z = np.nan_to_num(np.abs(table["infit_z"]))
         worst_first = np.lexsort((-z, table["misfit"] == ""))

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.inference.groups.tree import DifTree, Node
 from spectral_irt.plots.base import Display
-from spectral_irt.plots.labels import shown
+from spectral_irt.plots.labels import label_text
 from spectral_irt.plots.style import BLUE, GRAY, INK, PALE, RED, SMALL, TITLE, note
 from spectral_irt.tables import Columns
 from spectral_irt.text import TEST, Words, p_value
@@ -77,8 +77,8 @@ class TreePlot(Display):
                 along = 0.45 if first else 0.68  # neighbors of deep trees stay apart
                 x, y = ((1 - along) * begin + along * stop for begin, stop in zip(start, end, strict=True))
                 rule = child.rule.removeprefix(f"{self._column(node)} ").removeprefix("= ")
-                self._write(ax, x, y, shown(rule, 24), ha="right" if first else "left", box=True)
-            label = f"{shown(self._column(node), 24)}\n{p_value(node.p_adjusted)}"
+                self._write(ax, x, y, label_text(rule, 24), ha="right" if first else "left", box=True)
+            label = f"{label_text(self._column(node), 24)}\n{p_value(node.p_adjusted)}"
             self._write(ax, across[node.number], down[node.number], label, box=True, edge=INK)
         values = np.concatenate([leaf.difficulty for leaf in tree.leaf_nodes])
         reach = float(np.nanmax(np.abs(values))) * 1.12
@@ -116,7 +116,7 @@ class TreePlot(Display):
         ax.tick_params(labelsize=SMALL - 1.5, length=2)
         ax.set_xticks([])
         if len(place) <= NAMED:
-            names = [shown(item, 9) for item in self.tree.items.tolist()]
+            names = [label_text(item, 9) for item in self.tree.items.tolist()]
             ax.set_xticks(place, names, rotation=90, parse_math=False)
         if labeled:
             ax.set_ylabel("difficulty", fontsize=SMALL - 1)

@@ -18,7 +18,12 @@ def changes(data: ReportData) -> Section:
     if not moves:
         return Section(())
     rows = tuple(
-        (str(number), printable(move.words), printable(move.because.replace("_", " ")) or "not said", move.changed)
+        (
+            str(number),
+            printable(move.words),
+            printable(move.because.replace("_", " ")) or "not said",
+            move.change_in_words,
+        )
         for number, move in enumerate(moves, start=1)
     )
     first = f"{count(len(moves), 'change was', 'changes were')} made to these responses before the fit, in this order. "

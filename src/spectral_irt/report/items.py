@@ -241,7 +241,7 @@ def dif_marks(data: ReportData) -> NDArray[Any]:
     marks = np.full(data.items.n_items, "", dtype=object)
     if data.study.facets:
         return marks
-    for column, comparison in data.study._grouped(data.parts).items():
+    for column, comparison in data.study._comparisons_of_groups(data.parts).items():
         items, contrasts = comparison.items, comparison.contrasts
         flagged_in_contrast = contrasts["flagged"].reshape(-1, len(items["item"])).any(axis=0)
         flagged = items["flagged"] | flagged_in_contrast

@@ -44,7 +44,7 @@ def test_what_was_recognized_needs_no_words(tmp_path):
     assert Choice(roles={1: GROUP}).fit_words(columns, "wide") == ["--group", "sex"]
     words = Choice(missing="9, -1", largest_component=True).fit_words(columns, "wide")
     assert words == ["--missing", "9", "--missing=-1", "--largest-component"]
-    assert Choice().changed({"scale": " 500, 100 "}).fit_words(columns, "wide") == ["--scale", "500,100"]
+    assert Choice().with_form({"scale": " 500, 100 "}).fit_words(columns, "wide") == ["--scale", "500,100"]
     assert Choice(scale="formula:50,10").fit_words(columns, "wide") == ["--scale", "formula:50,10"]
 
 
@@ -72,7 +72,7 @@ def test_roles_that_cannot_be():
 
 
 def test_a_form_says_only_what_it_can():
-    said = Choice(key="key.csv").changed(
+    said = Choice(key="key.csv").with_form(
         {"format": "sideways", "orient": "items", "role-1": "item", "role-2": "king", "role-x": "item", "adaptive": ""}
     )
     assert (said.format, said.orient, said.key, said.adaptive) == ("auto", "items", "key.csv", True)

@@ -12,7 +12,7 @@ from spectral_irt import SpectralPartialCredit
 from spectral_irt.bank import Bank
 from spectral_irt.bank.drift import LEAST_DRIFT, LEVEL, drift
 from spectral_irt.data import Responses, as_responses
-from spectral_irt.inference.results import adjusted
+from spectral_irt.inference.results import adjust_p
 
 
 def bank_from(table, categories=2):
@@ -81,7 +81,7 @@ def test_displacement_and_root_are_those_of_the_likelihood_of_each_item(categori
         root = np.sign(expected - x) * np.sqrt(max(2 * (minus_log(0, nearer) - minus_log(best, nearer)), 0))
         assert found.z[item] == pytest.approx(root, abs=2e-3)
     np.testing.assert_allclose(found.p, 2 * norm.sf(np.abs(found.z)))
-    np.testing.assert_allclose(found.p_adjusted, adjusted(found.p, "holm"))
+    np.testing.assert_allclose(found.p_adjusted, adjust_p(found.p, "holm"))
 
 
 @pytest.mark.slow

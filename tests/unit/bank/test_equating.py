@@ -10,7 +10,7 @@ import spectral_irt as si
 from drawn import drawn
 from spectral_irt import simulate
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.inference.scores.equating import equate_forms, equated
+from spectral_irt.inference.scores.equating import equate_forms, equate_scores
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.model import sigmoid
 
@@ -40,14 +40,14 @@ def two_fits(seed, people=600):
 
 
 def test_scores_are_those_of_root_finding_there_and_back():
-    found = equated(A, B, -0.3, 1.2)
+    found = equate_scores(A, B, -0.3, 1.2)
     np.testing.assert_allclose(found.equated[1:-1], by_roots(A, B, -0.3, 1.2), atol=1e-6)
     assert (found.equated[0], found.equated[-1]) == (0, len(B))
     assert (np.diff(found.equated) > 0).all()
-    forth, back = equated(A, B, -0.3, 1.0), equated(B, A, 0.3, 1.0)
+    forth, back = equate_scores(A, B, -0.3, 1.0), equate_scores(B, A, 0.3, 1.0)
     at = np.interp(forth.equated, np.arange(len(B) + 1), back.equated)  # between whole scores, nearly
     np.testing.assert_allclose(at, np.arange(len(A) + 1), atol=0.05)
-    np.testing.assert_allclose(equated(A, A).equated, np.arange(len(A) + 1), atol=1e-6)
+    np.testing.assert_allclose(equate_scores(A, A).equated, np.arange(len(A) + 1), atol=1e-6)
 
 
 def slopes(function, forms, which, h):
@@ -64,7 +64,7 @@ def slopes(function, forms, which, h):
 
 
 def test_gradients_are_differences():
-    found = equated(A, B, -0.3, 1.2)
+    found = equate_scores(A, B, -0.3, 1.2)
     for which, gradient in ((0, found.by_first), (1, found.by_second)):
         expected = slopes(lambda a, b: by_roots(a, b, -0.3, 1.2), (A, B), which, 1e-5)
         np.testing.assert_allclose(gradient[1:-1].T, expected, atol=1e-5)
@@ -95,7 +95,7 @@ def test_errors_are_the_delta_method_over_both_calibrations():
         return by_roots(x, y + (x[common_a] - y[common_b]).mean())
 
     x, y = a.difficulty_, b.difficulty_
-    variance = link.excess**2 / len(common_a) * (equated(x, y, -link.shift).by_ability[1:-1]) ** 2
+    variance = link.excess**2 / len(common_a) * (equate_scores(x, y, -link.shift).by_ability[1:-1]) ** 2
     for which, covariance in ((0, a.covariance()), (1, b.covariance())):
         g = slopes(whole, (x, y), which, 1e-4)
         variance += np.einsum("is,ij,js->s", g, covariance, g)

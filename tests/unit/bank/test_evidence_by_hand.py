@@ -16,7 +16,7 @@ from spectral_irt.bank.evidence import (
     SharedInformation,
     blocks_of,
     centered_on_parts,
-    compared,
+    compare_with_others,
     diagonal_of,
     own_information,
 )
@@ -99,11 +99,11 @@ def test_items_are_compared_by_the_sums_over_their_thresholds(blocks):
     new = ExactLikelihood(responses).information(BETA)
     N = np.array([[new[np.ix_(LAYOUT.item == i, LAYOUT.item == j)].sum() for j in range(4)] for i in range(4)])
     u = np.array([0.3, -1.0, 0.4, 1.0])
-    np.testing.assert_allclose(compared(point, u), N @ u, rtol=0.05, atol=0.3)  # the matched information
+    np.testing.assert_allclose(compare_with_others(point, u), N @ u, rtol=0.05, atol=0.3)  # the matched information
     np.testing.assert_allclose(own_information(point), np.diag(N), rtol=0.02)
     met = SharedInformation(kept.between_items(LAYOUT), point)
     old = np.diag(sums) if blocks else sums
-    expected = (old * u if blocks else old @ u) + compared(point, u)
+    expected = (old * u if blocks else old @ u) + compare_with_others(point, u)
     np.testing.assert_allclose(met.deviation(u), expected)
     np.testing.assert_allclose(met.self_weight, 1 - np.diag(sums) - own_information(point))
     assert not met.mean_squares(u).any()
@@ -161,7 +161,7 @@ def test_answers_are_added_to_blocks_with_the_level_of_those_met():
     np.testing.assert_allclose(after.squares, kept.squares + ratio * point.information)
     place, new = LAYOUT.mean(BETA), own_information(point)
     old = kept.information.sum(axis=(1, 2))
-    met = place - compared(point, place) / new  # the mean of the others that the people of these answers met
+    met = place - compare_with_others(point, place) / new  # the mean of the others that the people of these answers met
     np.testing.assert_allclose(after.mean_of_others, (old * kept.mean_of_others + new * met) / (old + new))
     np.testing.assert_array_equal(here.means_of_others(), kept.mean_of_others)
 
@@ -243,7 +243,7 @@ def test_the_ratio_of_squares_to_information_where_a_prior_counts():
         expected.append((squares + share * max(told - squares, 0)) / told)
     np.testing.assert_allclose(Posterior.variance_ratio(counting), expected)
     counting.information = np.where(np.arange(8) == 2, 0.0, here.information)
-    counting.informed = counting.information > 0
+    counting.has_information = counting.information > 0
     assert Posterior.variance_ratio(counting)[2] == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import Bank, SpectralPartialCredit, SpectralRasch, anchored_fit, simulate
 from spectral_irt.bank.evidence import Evidence
-from spectral_irt.bank.merge import CALIBRATION_FIELDS, EVIDENCE_FIELDS, ITEM, SUM, merged, with_room
+from spectral_irt.bank.merge import CALIBRATION_FIELDS, EVIDENCE_FIELDS, ITEM, SUM, merge_banks, with_room
 from spectral_irt.calibration import Calibration
 
 # Fields of a calibration or of evidence with an array that have lines of their own in `merge`, are computed from
@@ -69,7 +69,7 @@ def test_room_holds_nothing_for_new_items(categories):
 def test_two_calibrations_in_one_bank(categories):
     """Anchors stay, new items are as estimated, counts and information are sums: item by item, by label."""
     bank, new, responses = two_calibrations(categories)
-    both = merged(bank, new, responses)
+    both = merge_banks(bank, new, responses)
     assert both.items.tolist() == list(range(8))
     for whole, old, added, some in (
         (both.calibration, bank.calibration, new.calibration, CALIBRATION_FIELDS),
@@ -112,7 +112,7 @@ def test_codes_of_merged_categories_of_new_items_are_kept():
     codes_high = new.calibration.codes.copy()
     codes_high[-1, -1] += 1  # the highest category of the last item stands for two codes
     several = replace(new, calibration=new.calibration.replace(codes_high=codes_high))
-    result = merged(bank, several, second).calibration
+    result = merge_banks(bank, several, second).calibration
     expected = result.codes.copy()
     expected[-1, -1] += 1
     np.testing.assert_array_equal(result.codes_high, expected)

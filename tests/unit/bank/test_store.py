@@ -65,7 +65,7 @@ def test_everything_comes_back(bank, tmp_path):
     without = changed(bank, matrix=None)
     assert_same(without, Bank.load(without.save(tmp_path / "no matrix")))
     with pytest.raises(BankError, match="is a tuple"):  # a label of a strange kind
-        storage.encoded(np.array([("a", 1), None], dtype=object))
+        storage.labels_as_json(np.array([("a", 1), None], dtype=object))
 
 
 anything = st.text(alphabet=st.characters(), max_size=20) | st.integers() | st.floats(allow_nan=False)
@@ -124,7 +124,7 @@ def test_a_resealed_manifest_that_lies_and_names_outside_the_folder_which_are_no
         ({"tables": {**tables, "items": 5}}, "cannot be understood"),
         ({"scale": {**record["scale"], "unit": "wide"}}, "worth 'wide'"),
     ):
-        (folder / "bank.json").write_bytes(storage._sealed(record | lie)[0])
+        (folder / "bank.json").write_bytes(storage._seal_record(record | lie)[0])
         with pytest.raises(BankError, match=words):
             Bank.load(folder)
 
@@ -147,7 +147,7 @@ def test_a_resealed_table_that_lies(bank, tmp_path, table, lie, says):
     pl.read_parquet(path).with_columns(lie).write_parquet(path)
     del record["sha256"]
     record["tables"][table]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "bank.json").write_bytes(storage._sealed(record)[0])
+    (folder / "bank.json").write_bytes(storage._seal_record(record)[0])
     with pytest.raises(BankError, match=says):
         Bank.load(folder)
 

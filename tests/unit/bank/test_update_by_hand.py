@@ -98,9 +98,16 @@ def test_thresholds_that_responses_link_with_the_scale():
     """All of a measured item; beside an empty category those between two categories that were seen."""
     category_n = np.array([[3, 4, np.nan], [5, 2, 0], [6, 0, np.nan], [1, 1, 1]])
     status = np.array(["ok", "empty category", "all wrong", "unlinked"], dtype=object)
-    assert _Update._tied(bank_with(), category_n, status).tolist() == [True, True, False, False, False, False]
+    assert _Update._linked_by_responses(bank_with(), category_n, status).tolist() == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     status[3] = "anchored"
-    assert _Update._tied(bank_with(), category_n, status)[4:].tolist() == [True, True]
+    assert _Update._linked_by_responses(bank_with(), category_n, status)[4:].tolist() == [True, True]
 
 
 def test_parts_without_an_anchor_float_where_a_matrix_is_kept():
@@ -108,9 +115,9 @@ def test_parts_without_an_anchor_float_where_a_matrix_is_kept():
     calibration.anchored[0] = True
     parts = np.array([0, 0, 1, 1])
     update = bank_with(calibration=calibration, free=np.array([False, True, True, True]))
-    assert _Update._floating(update, parts).tolist() == [-1] * 6
+    assert _Update._part_of_threshold(update, parts).tolist() == [-1] * 6
     update.bank.evidence.matrix = np.eye(6)
-    assert _Update._floating(update, parts).tolist() == [-1, -1, -1, 1, 1, 1]
+    assert _Update._part_of_threshold(update, parts).tolist() == [-1, -1, -1, 1, 1, 1]
 
 
 def test_new_items_and_what_places_them_are_told():

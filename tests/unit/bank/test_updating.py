@@ -10,7 +10,7 @@ from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.components import parts_before
 from spectral_irt.bank.evidence import Posterior, Precisions, Quadratic
-from spectral_irt.bank.merge import merged
+from spectral_irt.bank.merge import merge_banks
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Thresholds
 from spectral_irt.errors import BankError
@@ -241,7 +241,7 @@ def test_an_anchored_calibration_brings_level_and_pull_into_the_bank():
     new = data.responses.take_persons(np.arange(200, 220)).take_items(np.arange(4, 14))
     bank = bank_of(old)
     found = Bank.from_fit(anchored_fit(new, bank), new)
-    both = merged(bank, found, new)
+    both = merge_banks(bank, found, new)
     for name in ("prior_gradient", "prior_mean"):
         old, new = getattr(bank.evidence, name), getattr(found.evidence, name)[6:]
         np.testing.assert_array_equal(getattr(both.evidence, name), [*old, *new])

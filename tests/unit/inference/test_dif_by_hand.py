@@ -66,7 +66,7 @@ class Groups:
     def combined_errors(self, coefficients):
         return JointErrors.independent(np.sqrt(coefficients**2 @ self.se**2))
 
-    def combined(self, coefficients):
+    def combine(self, coefficients):
         size = len(self.items)
         se = np.sqrt(coefficients**2 @ self.se**2)
         return Combination(coefficients @ self.difficulty, se, np.full(size, np.inf))
@@ -309,11 +309,11 @@ def test_groups_of_clusters_around_the_mean_of_their_anchors(divided):
     blocks = found.sandwiches.covariances
     whole = np.block([[C @ blocks[g][h] @ C.T for h in range(3)] for g in range(3)])
     coefficients = np.array([-1.0, 0.0, 1.0])
-    pair = centered.combined(coefficients)
+    pair = centered.combine(coefficients)
     K = np.kron(coefficients, np.eye(5))
     np.testing.assert_allclose(pair.value, K @ centered.difficulty.ravel(), atol=1e-12)
     np.testing.assert_allclose(pair.se, np.sqrt(np.diag(K @ whole @ K.T)), rtol=1e-6)
-    again = found.combined(coefficients, a)
+    again = found.combine(coefficients, a)
     np.testing.assert_allclose(again.value, pair.value, atol=1e-12)
     np.testing.assert_allclose(again.se, pair.se, rtol=1e-6)
     further = np.array([[0.0] * 5, [0.1] * 5, [0.0, 0.2, 0.0, 0.3, 0.0]])

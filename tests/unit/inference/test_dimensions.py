@@ -263,7 +263,7 @@ def test_correlations_of_draws_are_those_of_the_drawn_tables(seen):
     responses = si.Responses.from_wide(x, ordered=True)
     beta = si.SpectralPartialCredit(se="none").fit(responses).thresholds_
     table = ResidualTable.of(responses, beta)
-    batches = list(table.drawn(range(3), 7, 30))
+    batches = list(table.correlations_of_draws(range(3), 7, 30))
     drawn = np.full((3, *x.shape), np.nan)
     for block in draws_given_score(responses, beta, draws=range(3), seed=7):
         drawn[:, block.persons[:, None], block.items] = block.categories

@@ -20,7 +20,13 @@ from spectral_irt.inference.fit.checks import Checks
 from spectral_irt.inference.fit.item_fit import misfit_finding
 from spectral_irt.inference.fit.mean_squares import conditional_statistics, item_statistics
 from spectral_irt.inference.fit.moments import GivenScore
-from spectral_irt.inference.fit.person_fit import MisfitCount, PersonMisfit, misfit_sentence, person_misfit, shrunken
+from spectral_irt.inference.fit.person_fit import (
+    MisfitCount,
+    PersonMisfit,
+    misfit_sentence,
+    person_misfit,
+    posterior_of_abilities,
+)
 from spectral_irt.inference.fit.redraw import redraw
 from spectral_irt.inference.fit.strata import STRATA, strata_columns, wilson_interval
 from spectral_irt.model import category_probabilities
@@ -413,7 +419,7 @@ def test_abilities_are_drawn_to_the_mean_by_what_of_their_spread_is_error():
     se = np.array([0.5, 0.4, 0.6, np.inf, 0.9, np.nan])
     extreme = np.array([False, False, False, True, True, False])
     measured = SimpleNamespace(ability=theta, se=se, extreme=extreme)
-    mean, spread = shrunken(measured)
+    mean, spread = posterior_of_abilities(measured)
     own = theta[:3]
     variance = own.var() - np.mean(se[:3] ** 2)
     trust = variance / (variance + se[[0, 1, 2, 4]] ** 2)

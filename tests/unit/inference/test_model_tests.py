@@ -12,7 +12,7 @@ from spectral_irt.inference.groups.calibrations import GroupModel, by_newton, ca
 from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.model_tests import joint_statistic, score_split, weighted_spread
 from spectral_irt.inference.groups.score_test import ability_split
-from spectral_irt.inference.results import adjusted, chi2_tail, two_sided
+from spectral_irt.inference.results import adjust_p, chi2_tail, two_sided
 
 SAMPLES = 40  # data sets under the model
 
@@ -36,7 +36,7 @@ def test_adjusted_p_values_equal_their_definitions():
     p[[4, 9]] = np.nan
     known = np.flatnonzero(np.isfinite(p))
     n = len(known)
-    step_down, step_up = adjusted(p, "holm"), adjusted(p, "bh")
+    step_down, step_up = adjust_p(p, "holm"), adjust_p(p, "bh")
     for i in known:
         smaller = [p[j] * (p[known] >= p[j]).sum() for j in known if p[j] <= p[i]]
         larger = [p[j] * n / (p[known] <= p[j]).sum() for j in known if p[j] >= p[i]]

@@ -21,8 +21,8 @@ def kinds():
     root = rng.normal(size=(7, 7))
     centered, whole = JointErrors.of_centered(v), JointErrors.dense(root @ root.T)
     well_known = JointErrors.dense(root @ root.T + 4 * np.eye(7))  # a wrong sign of `own` leaves it positive
-    simple = [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
-    return [*simple, well_known + centered, well_known.scaled(0.7) + JointErrors.independent(np.sqrt(v))]
+    simple = [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.times_factor(1.5)]
+    return [*simple, well_known + centered, well_known.times_factor(0.7) + JointErrors.independent(np.sqrt(v))]
 
 
 def test_centering_by_hand():

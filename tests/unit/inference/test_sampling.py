@@ -187,7 +187,7 @@ def test_errors_of_contrasts_against_a_loop(across):
         n = len(np.unique(room[mine]))
         for person, c in enumerate(room[mine]):
             psi[c] += sign * np.sqrt(n / (n - 1)) * inverse @ scores[person]
-    pair = found.combined(np.array([-1.0, 1.0]))
+    pair = found.combine(np.array([-1.0, 1.0]))
     np.testing.assert_allclose(pair.se, np.sqrt(np.diag(psi.T @ psi)), rtol=1e-5)
     assert (pair.df <= 11).all()
 

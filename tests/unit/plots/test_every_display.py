@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import spectral_irt as si
 from pictures import Picture
 from spectral_irt.plots.guttman import ScalogramPlot
-from spectral_irt.plots.labels import MISSING, apart, shown
+from spectral_irt.plots.labels import MISSING, label_text, spread_apart
 from spectral_irt.plots.wright import BETWEEN
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
@@ -170,7 +170,7 @@ assert "matplotlib.pyplot" not in sys.modules
 def test_apart_is_the_least_move(seed):
     rng = np.random.default_rng(seed)
     places, gap = rng.normal(0, 1, 7), 0.5
-    found = apart(places, gap)
+    found = spread_apart(places, gap)
     order = np.argsort(places)
     assert (np.diff(found[order]) >= gap - 1e-12).all()
     limits = [{"type": "ineq", "fun": lambda x, i=i: x[i + 1] - x[i] - gap} for i in range(6)]
@@ -180,17 +180,17 @@ def test_apart_is_the_least_move(seed):
 
 
 def test_apart_stays_within():
-    found = apart([9.9, 9.95, 10.0], 1.0, 0.0, 10.0)
+    found = spread_apart([9.9, 9.95, 10.0], 1.0, 0.0, 10.0)
     assert found.tolist() == [8.0, 9.0, 10.0]
-    assert apart([], 1.0).tolist() == []
+    assert spread_apart([], 1.0).tolist() == []
 
 
 def test_shown_is_one_short_line_in_characters_that_the_font_has():
-    assert shown("$x^2$") == "$x^2$"
-    assert shown("a\tb\x1b[31m") == r"a\tb\x1b[31m"
-    assert shown(17) == "17"
-    assert shown("\U00012000\U00012001é") == MISSING * 2 + "é"
+    assert label_text("$x^2$") == "$x^2$"
+    assert label_text("a\tb\x1b[31m") == r"a\tb\x1b[31m"
+    assert label_text(17) == "17"
+    assert label_text("\U00012000\U00012001é") == MISSING * 2 + "é"
     long = "begin" + 100 * "x" + "end"
-    assert len(shown(long)) == 26
-    assert shown(long).startswith("begin")
-    assert shown(long).endswith("end")
+    assert len(label_text(long)) == 26
+    assert label_text(long).startswith("begin")
+    assert label_text(long).endswith("end")

@@ -90,7 +90,7 @@ class Reference:
     def drawn(cls, evidence: Evidence, draws: int, seed: int) -> Reference:
         q3 = []
         eigenvalues = []
-        for batch in evidence.table.drawn(range(draws), seed, evidence.min_people):
+        for batch in evidence.table.correlations_of_draws(range(draws), seed, evidence.min_people):
             # Where a residual happens not to vary in a draw, the pair shares nothing there.
             q3.append(np.nan_to_num(batch.q3[:, evidence.first, evidence.second]))
             eigenvalues.append(np.linalg.eigvalsh(batch.standardized)[:, : -1 - CONTRASTS : -1])

@@ -105,7 +105,7 @@ class ResidualTable:
         of_one_set = self._correlations_from(sums, min_people)
         return Correlations(of_one_set.q3[0], of_one_set.standardized[0])
 
-    def drawn(self, draws: range, seed: int, min_people: int) -> Iterator[Correlations]:
+    def correlations_of_draws(self, draws: range, seed: int, min_people: int) -> Iterator[Correlations]:
         """Of responses drawn given the score, batch after batch of draws."""
         m = self.seen.shape[1]
         batch = max(1, CELLS // m**2)

@@ -29,7 +29,7 @@ from spectral_irt.data.block import Floats, Ints, person_chunks
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.fit.mean_squares import SumsGivenScore, sums_given_score
 from spectral_irt.inference.fit.strata import TIE
-from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS, adjusted, chi2_tail
+from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS, adjust_p, chi2_tail
 from spectral_irt.persons.abilities import with_thresholds
 from spectral_irt.persons.residuals import LEAST
 from spectral_irt.tables import Columns
@@ -90,7 +90,7 @@ def item_trait(
     observed = test.statistic(np.stack([one.off for one in sums], axis=1))
     df = test.rank
     if draws:
-        drawn = _drawn(chosen, beta, test, interval, sums, range(draws), seed)
+        drawn = _statistics_of_draws(chosen, beta, test, interval, sums, range(draws), seed)
         p = (1 + (drawn >= observed * (1 - RANK)).sum(axis=0)) / (1 + draws)
         p = np.where(df > 0, p, np.nan)
         p_of_all = float((1 + (drawn.sum(axis=1) >= observed.sum() * (1 - RANK)).sum()) / (1 + draws))
@@ -98,7 +98,7 @@ def item_trait(
         p = np.where(df > 0, chi2_tail(observed, np.maximum(df, 1)), np.nan)
         p_of_all = float(chi2_tail(observed.sum(), max(int(df.sum()), 1)))
     columns: Columns = {"n": np.sum([one.n for one in sums], axis=0), "chi2": observed, "df": df.astype(np.float64)}
-    columns |= {"p": p, "p_adjusted": adjusted(p, "holm")}
+    columns |= {"p": p, "p_adjusted": adjust_p(p, "holm")}
     columns |= _at_measures(chosen, beta, ability[people], interval)
     for name, values in columns.items():
         columns[name] = np.full(responses.n_items, np.nan)
@@ -170,7 +170,7 @@ class _Quadratic(NamedTuple):
         return np.asarray(np.einsum("...ig,igh,...ih->...i", d, self.inverse, d))
 
 
-def _drawn(
+def _statistics_of_draws(
     responses: Responses,
     beta: Floats,
     test: _Quadratic,

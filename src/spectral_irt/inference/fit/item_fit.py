@@ -13,7 +13,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.estimators.anchored import DISPLACED
-from spectral_irt.inference.results import EACH, adjusted, two_sided
+from spectral_irt.inference.results import EACH, adjust_p, two_sided
 from spectral_irt.tables import Columns
 from spectral_irt.text import listed, one_or_many
 
@@ -60,7 +60,7 @@ def verdict(p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Colum
     An infit off by less than a tenth is no misfit that matters, however sure it is. Outfit has no say: a few surprises
     by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
-    return misfit_columns(adjusted(p, "bh"), off, infit, level)
+    return misfit_columns(adjust_p(p, "bh"), off, infit, level)
 
 
 def misfit_columns(misfit_p: Floats, off: Floats, infit: Floats, level: float = EACH) -> Columns:

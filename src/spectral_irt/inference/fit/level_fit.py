@@ -321,17 +321,19 @@ def _part_adaptation(
         with_itself.take_off(weight, means, scores)
         # Sums over the ratings of a person, a row for each point and person: by level, and by parameter.
         row = np.arange(weight.size).reshape(weight.shape)
-        by_parameter = _summed(scores, row[:, None, None], codes, n_entries) @ design
+        by_parameter = _sums_by_cell(scores, row[:, None, None], codes, n_entries) @ design
         weighted = sparse.csr_array(by_parameter.multiply(weight.ravel()[:, None]))
         information += (by_parameter.T @ weighted).real.toarray()
         for k in range(FUNCTIONS):
-            by_level = _summed(means[:, k], row[:, None], level_of_rating, n_levels + 1)
+            by_level = _sums_by_cell(means[:, k], row[:, None], level_of_rating, n_levels + 1)
             variance[k] += (by_level.multiply(by_level).T @ weight.ravel()).real
             cross[k] += (by_level.T @ weighted).real.toarray()
     for k in range(FUNCTIONS):
         variance[k] += np.bincount(level_of_rating.ravel(), with_itself.variance[k].ravel(), minlength=n_levels + 1)
-        cross[k] += (_summed(with_itself.cross[k], level_of_rating, codes, n_entries, n_levels + 1) @ design).toarray()
-    of_thresholds = _summed(with_itself.information, codes[:, None], codes, n_entries, n_entries)
+        cross[k] += (
+            _sums_by_cell(with_itself.cross[k], level_of_rating, codes, n_entries, n_levels + 1) @ design
+        ).toarray()
+    of_thresholds = _sums_by_cell(with_itself.information, codes[:, None], codes, n_entries, n_entries)
     information += (design.T @ of_thresholds @ design).toarray()
     expected = np.bincount(codes.ravel(), (passed * part.people).ravel(), minlength=n_entries).astype(np.float64)
     return Adaptation(variance=variance, cross=cross, information=information, expected=expected)
@@ -367,7 +369,7 @@ def at_points(contour: Contour) -> Iterator[Complex]:
         yield q
 
 
-def _summed(
+def _sums_by_cell(
     values: NDArray[Any], row: Ints, column: Ints, n_columns: int, n_rows: int | None = None
 ) -> sparse.csr_array:
     """Values added up in the cells of a sparse matrix; rows and columns are broadcast to the values."""

@@ -353,7 +353,7 @@ def _used_by_rating_scales(sums: SumsGivenScore, scale_of_item: Ints) -> UsedUp:
     off_offsets = member.astype(np.float64) @ of_offsets(sums.off)
     inverse = np.linalg.pinv(information_on_offsets, rcond=SINGULAR, hermitian=True)[scale_of_item]
 
-    def used(r: Floats) -> tuple[Floats, Floats]:
+    def loss_and_variance(r: Floats) -> tuple[Floats, Floats]:
         """What f with this r loses, and its variance."""
         location = r.sum(axis=1)
         offsets = np.einsum("ikl,il->ik", inverse, of_offsets(r))
@@ -362,8 +362,8 @@ def _used_by_rating_scales(sums: SumsGivenScore, scale_of_item: Ints) -> UsedUp:
         variance = per_information(location) * location + (offsets * of_offsets(r)).sum(axis=1)
         return value, variance
 
-    infit, infit_variance = used(sums.r_infit)
-    outfit, outfit_variance = used(sums.r_outfit)
+    infit, infit_variance = loss_and_variance(sums.r_infit)
+    outfit, outfit_variance = loss_and_variance(sums.r_outfit)
     return UsedUp(infit, outfit, infit_variance, outfit_variance)
 
 

@@ -94,7 +94,7 @@ def person_misfit(
     observed = MisfitCount.of(fit)
     if observed.people < FEWEST_PEOPLE:  # the others answered only items without a difficulty
         return None
-    drawn = _count_under_the_model(sample, difficulty, shrunken(measured))
+    drawn = _count_under_the_model(sample, difficulty, posterior_of_abilities(measured))
     if not drawn.people:
         return None
     p = 1.0
@@ -162,7 +162,7 @@ def misfit_sentence(misfit: PersonMisfit) -> str:
     )
 
 
-def shrunken(measured: Abilities) -> Posterior:
+def posterior_of_abilities(measured: Abilities) -> Posterior:
     """Abilities to draw answers of these people from: measures contain their errors, and would vary too much.
 
     The mean and standard error of each person's ability under a normal population, whose variance is that of the

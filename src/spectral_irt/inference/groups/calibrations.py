@@ -118,15 +118,15 @@ class GroupCalibrations:
     def combined_errors(self, coefficients: Floats) -> JointErrors:
         """Of the sum of coefficient times difficulties over the groups."""
         if self.sandwiches is not None:
-            covariance = location_covariance(self.layout, self.sandwiches.combined(coefficients))
+            covariance = location_covariance(self.layout, self.sandwiches.covariance_of_sum(coefficients))
             return JointErrors.dense(covariance)
-        parts = [self.errors(int(g)).scaled(coefficients[g]) for g in np.flatnonzero(coefficients)]
+        parts = [self.errors(int(g)).times_factor(coefficients[g]) for g in np.flatnonzero(coefficients)]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         return total
 
-    def combined(self, coefficients: Floats, center: Floats | None = None) -> Combination:
+    def combine(self, coefficients: Floats, center: Floats | None = None) -> Combination:
         """The sum of coefficient times difficulties over the groups; around the mean by the weights `center` of the
         items, or as the groups are centered."""
         value = coefficients @ self.difficulty
@@ -156,7 +156,7 @@ class GroupCalibrations:
         """Of the thresholds of a group less those of the first."""
         if self.sandwiches is None:
             return self.covariances[group] + self.covariances[0]
-        return self.sandwiches.combined(contrast(len(self.names), group, 0))
+        return self.sandwiches.covariance_of_sum(contrast(len(self.names), group, 0))
 
     def item_statistics(self, difficulty: Floats, further_se: Floats) -> Floats:
         """Wald's statistic of each item over all groups, from sandwiches that may have to do with each other, at these

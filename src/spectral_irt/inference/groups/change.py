@@ -39,7 +39,7 @@ from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.linear_design import ITEMS, DesignMatrix, Factor, LinearDesign
 from spectral_irt.estimators.linear_fit import DesignResult, design_fit
-from spectral_irt.inference.results import adjusted, chi2_tail, two_sided
+from spectral_irt.inference.results import adjust_p, chi2_tail, two_sided
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.tables import Columns
 from spectral_irt.text import count_are, listed, p_value
@@ -283,7 +283,7 @@ def response_shift(responses: Responses, occasions: Occasions, model: ChangeMode
         "se": se,
         "z": shift / se,
         "p": p,
-        "p_holm": adjusted(p, "holm"),
+        "p_holm": adjust_p(p, "holm"),
     }
 
 
@@ -334,7 +334,7 @@ class Change:
         p_holm = np.empty(len(p))
         for pair in set(zip(arm.tolist(), against.tolist(), strict=True)):
             family = (arm == pair[0]) & (against == pair[1])
-            p_holm[family] = adjusted(p[family], "holm")
+            p_holm[family] = adjust_p(p[family], "holm")
         n = [
             int(self._n_tested[a, w] + (self._n_tested[b, w] if b >= 0 else 0))
             for a, b, w in zip(arm, against, wave, strict=True)

@@ -50,7 +50,7 @@ from spectral_irt.inference.groups.mantel_haenszel import matched_columns
 from spectral_irt.inference.groups.model_tests import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
 from spectral_irt.inference.groups.slope_shifts import SlopeShifts, slope_shifts
-from spectral_irt.inference.results import MIN_PEOPLE, adjusted, chi2_tail, first_few, p_columns, two_sided, wald_tail
+from spectral_irt.inference.results import MIN_PEOPLE, adjust_p, chi2_tail, first_few, p_columns, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, as_html, make_table
@@ -363,7 +363,7 @@ def purified_anchors(groups: GroupCalibrations, shifts: SlopeShifts | None = Non
         if shifts is not None:
             difference = difference - coefficients @ shifts.shift
             errors = errors + JointErrors.independent(np.sqrt(coefficients**2 @ shifts.se**2))
-        df = float(np.median(groups.combined(coefficients).df))
+        df = float(np.median(groups.combine(coefficients).df))
         agreement = robust_center(difference, errors, limit=as_t(ANCHOR_LIMIT, df), excess=False)
         anchors &= agreement.agrees
         largest_z = np.maximum(largest_z, np.abs(agreement.z))
@@ -397,7 +397,7 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05, df: Flo
 
 def _pair(groups: GroupCalibrations, group: int, other: int, shifts: SlopeShifts | None) -> Combination:
     """The difficulties in one group less those in another; less what slopes explain, if that is given."""
-    difference = groups.combined(contrast(len(groups.names), group, other))
+    difference = groups.combine(contrast(len(groups.names), group, other))
     if shifts is None:
         return difference
     explained = shifts.shift[group] - shifts.shift[other]
@@ -435,7 +435,7 @@ def _contrasts(groups: GroupCalibrations, level: float, shifts: SlopeShifts | No
 def _class_columns(size: Floats, se: Floats, p: Floats, level: float, df: Floats) -> Columns:
     """`delta, class, flagged` of differences in logits."""
     classes = ets_class(DELTA * size, DELTA * se, p, level, df)
-    return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (adjusted(p, "bh") < level)}
+    return {"delta": DELTA * size, "class": classes, "flagged": (classes != "A") & (adjust_p(p, "bh") < level)}
 
 
 def _beyond_slopes(table: Columns, without_slopes: Columns) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ from spectral_irt.inference.groups.calibrations import (
 )
 from spectral_irt.inference.groups.grouping import Split, by_ability
 from spectral_irt.inference.groups.sampling import SIMPLE, Sampling
-from spectral_irt.inference.results import adjusted, first_few, two_sided, wald_tail
+from spectral_irt.inference.results import adjust_p, first_few, two_sided, wald_tail
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns
@@ -66,7 +66,7 @@ def nonuniform_columns(
         large_cells = cells.keep(np.repeat(enough, 2))
         interactions[:, enough[1:]] = _interactions(calibration, responses, large_cells, items, sampling)
     size, se, p = interactions.reshape(len(interactions), -1)
-    p_bh = adjusted(p, "bh")
+    p_bh = adjust_p(p, "bh")
     return {
         "interaction": size,
         "interaction_se": se,
@@ -105,7 +105,7 @@ def _interactions(
         rise[[0, 1]] = 1.0, -1.0
         rise[[2 * row + 2, 2 * row + 3]] = -1.0, 1.0
         agreement = robust_center(rise @ groups.difficulty, groups.combined_errors(rise), excess=False)
-        difference = groups.combined(rise, agreement.agrees / agreement.agrees.sum())
+        difference = groups.combine(rise, agreement.agrees / agreement.agrees.sum())
         interaction.size[row, place] = difference.value
         interaction.se[row, place] = difference.se
         interaction.p[row, place] = difference.p
@@ -199,13 +199,13 @@ def threshold_contrasts(
             rows.append(_threshold_rows(groups, centered, focal, difference))
             statistic[focal - 1, place], df[focal - 1, place] = _unlike(groups.layout, *difference)
         thresholds = {name: np.concatenate([columns[name] for columns in rows]) for name in rows[0]}
-        thresholds["p_bh"] = adjusted(thresholds["p"], "bh")
+        thresholds["p_bh"] = adjust_p(thresholds["p"], "bh")
     p = np.where(df > 0, wald_tail(statistic, np.maximum(df, 1), df_errors), np.nan).ravel()
     columns: Columns = {
         "threshold_dif": statistic.ravel(),
         "threshold_dif_df": df.ravel().astype(np.int64),
         "threshold_dif_p": p,
-        "threshold_dif_p_bh": adjusted(p, "bh"),
+        "threshold_dif_p_bh": adjust_p(p, "bh"),
     }
     findings = _threshold_findings(thresholds, columns, np.tile(items, split.n_groups - 1), level)
     return ThresholdContrasts(thresholds, columns, findings)

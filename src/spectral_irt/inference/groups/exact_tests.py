@@ -147,14 +147,14 @@ def tables_with_margins(x: Mask, draws: int, seed: int) -> Iterator[Mask]:
     for _ in range(SWEEPS):
         order = rng.permutation(n_items)
         pairs += zip(order[0::2].tolist(), order[1::2].tolist(), strict=False)
-    start = _traded(x[:, None].copy(), pairs[::-1], rng)
+    start = _trade(x[:, None].copy(), pairs[::-1], rng)
     size = max(1, CELLS // x.size)
     for first in range(0, draws, size):
         number = min(size, draws - first)
-        yield _traded(np.repeat(start, number, axis=1), pairs, rng)
+        yield _trade(np.repeat(start, number, axis=1), pairs, rng)
 
 
-def _traded(tables: Mask, pairs: list[tuple[int, int]], rng: np.random.Generator) -> Mask:
+def _trade(tables: Mask, pairs: list[tuple[int, int]], rng: np.random.Generator) -> Mask:
     """The tables, in their place, after these trades, of each table for itself."""
     n_tables, n_persons = tables.shape[1:]
     place = np.arange(n_persons)

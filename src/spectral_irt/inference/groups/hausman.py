@@ -356,7 +356,7 @@ def _person_residuals(
         expected[places] += given_score
     by_category = np.zeros((layout.n_items, layout.widest + 1, 2 * n_directions))
     by_category[layout.item, layout.level] = np.hstack([weights.W, weights.B])
-    observed = responses.entries.gather(_observed, layout, np.cumsum(by_category, axis=1))
+    observed = responses.entries.gather(_observed_sums, layout, np.cumsum(by_category, axis=1))
     observed_W = observed[:, :n_directions]
     observed_B = observed[:, n_directions:]
     had_choice = rows.informative[patterns.of_person, None]  # the others had none, given their score
@@ -383,7 +383,7 @@ def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -
     return part.which, np.einsum("kir,rikd->rd", part_given(part, cumulated).passed, W[codes[part.items]])
 
 
-def _observed(block: Block, layout: Thresholds, passed: Floats) -> Floats:
+def _observed_sums(block: Block, layout: Thresholds, passed: Floats) -> Floats:
     """The same of the thresholds passed, of every person; `passed` has the sums up to each category of an item."""
     indptr, item, category = answered_items(block, layout)
     person = np.repeat(np.arange(block.n_persons), np.diff(indptr))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.groups.sampling import Sampling, degrees_of_freedom
-from spectral_irt.inference.results import adjusted, two_sided, wald_tail
+from spectral_irt.inference.results import adjust_p, two_sided, wald_tail
 
 
 class MeanDifferences(NamedTuple):
@@ -62,7 +62,7 @@ def mean_differences(ability: Floats, group: Ints, n_groups: int, sampling: Samp
         if not clustered:  # Welch and Satterthwaite
             df = (variance + variance[0]) ** 2 / (variance**2 / means.df + variance[0] ** 2 / means.df[0])
         p = two_sided(np.where(se > 0, difference / se, np.nan), np.where(df > 0, df, np.nan))
-    return MeanDifferences(difference, se, adjusted(p, "holm"), _all_equal(means, clustered=clustered))
+    return MeanDifferences(difference, se, adjust_p(p, "holm"), _all_equal(means, clustered=clustered))
 
 
 def _means(ability: Floats, group: Ints, n_groups: int, sampling: Sampling) -> _Means:

@@ -89,7 +89,7 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
     z = np.full(layout.n_items, np.nan)
     columns: Columns = {"item": groups.items}
     if len(groups.names) == 2:
-        difference = groups.combined(contrast(2, 1, 0))
+        difference = groups.combine(contrast(2, 1, 0))
         z = difference.value / difference.se
         columns |= {"contrast": difference.value, "se": difference.se, "z": z}
     if len(groups.names) > 2 or not layout.binary:
@@ -97,7 +97,7 @@ def compare_groups(groups: GroupCalibrations) -> WaldTest:
     if not layout.binary:
         columns["df"] = items.df
     columns |= p_columns(item_p)
-    joint = _joint(groups)
+    joint = _joint_test(groups)
     findings = groups.findings
     if np.isnan(joint.statistic):
         sentence = (
@@ -151,7 +151,7 @@ class JointTest(NamedTuple):
     p: float
 
 
-def _joint(groups: GroupCalibrations) -> JointTest:
+def _joint_test(groups: GroupCalibrations) -> JointTest:
     """T, NaN where items are too many for it."""
     df = (len(groups.names) - 1) * groups.n_parameters
     if not groups.covariances:
@@ -173,7 +173,7 @@ def _joint(groups: GroupCalibrations) -> JointTest:
 
 def _quadratic_form(covariances: Sequence[Floats], center: Floats) -> Floats:
     """Q with T = b'Q b, for the thresholds b of all groups one after another."""
-    precisions = [np.linalg.inv(covariance) for covariance in _filled(covariances, center)]
+    precisions = [np.linalg.inv(covariance) for covariance in _with_variance_of_mean(covariances, center)]
     common = np.linalg.inv(np.sum(precisions, axis=0))
     blocks = [[-first @ common @ second for second in precisions] for first in precisions]
     for g, precision in enumerate(precisions):
@@ -224,7 +224,7 @@ def joint_statistic(values: Floats, covariances: Sequence[Floats], center: Float
 
     `center` is what all covariances have no variance in, the weights of the mean that is zero in each group.
     """
-    variances = _filled(covariances, center)
+    variances = _with_variance_of_mean(covariances, center)
     if len(variances) == 2:
         difference = values[0] - values[1]
         return float(difference @ np.linalg.solve(variances[0] + variances[1], difference))
@@ -237,7 +237,7 @@ def joint_statistic(values: Floats, covariances: Sequence[Floats], center: Float
     return float(sum((b_g - b) @ precision @ (b_g - b) for precision, b_g in zip(precisions, values, strict=True)))
 
 
-def _filled(covariances: Sequence[Floats], center: Floats | None) -> list[Floats]:
+def _with_variance_of_mean(covariances: Sequence[Floats], center: Floats | None) -> list[Floats]:
     """The covariances with some variance along `center`, where all groups agree: it adds nothing to a statistic."""
     if center is None:
         return list(covariances)

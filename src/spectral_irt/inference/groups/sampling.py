@@ -203,7 +203,7 @@ class Sandwiches:
     df_joint: float
     shared: bool
 
-    def combined(self, coefficients: Floats) -> Floats:
+    def covariance_of_sum(self, coefficients: Floats) -> Floats:
         """The covariance of the sum of coefficient times thresholds over the groups."""
         total = np.zeros_like(self.covariances[0][0])
         for g in np.flatnonzero(coefficients):

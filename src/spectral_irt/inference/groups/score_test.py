@@ -43,7 +43,7 @@ from spectral_irt.inference.groups.sampling import (
     cluster_scores,
     joint_degrees_of_freedom,
 )
-from spectral_irt.inference.results import EACH, Result, adjusted, chi2_tail, p_columns, two_sided
+from spectral_irt.inference.results import EACH, Result, adjust_p, chi2_tail, p_columns, two_sided
 from spectral_irt.text import listed, p_value
 
 LEAST_INFORMATION = (
@@ -246,7 +246,7 @@ def size_in_words(spread: float, about: str = "") -> str:
 
 def _unequal_halves(p: float, items: _ItemDifferences, item_p: Floats, labels: NDArray[Any]) -> Finding:
     by_size = np.argsort(-np.abs(items.z), kind="stable")
-    significant = by_size[adjusted(item_p, "holm")[by_size] < EACH]
+    significant = by_size[adjust_p(item_p, "holm")[by_size] < EACH]
     which = f", above all {listed(labels[significant])}" if len(significant) else ""
     size = size_in_words(items.spread, "about ")
     return Finding(

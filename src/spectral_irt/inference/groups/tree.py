@@ -104,7 +104,7 @@ class Sizes(NamedTuple):
 
     @property
     def p_holm(self) -> Floats:
-        return adjusted(self.p, "holm")
+        return adjust_p(self.p, "holm")
 
 
 @dataclass(frozen=True)
@@ -669,7 +669,7 @@ def _sizes(some: SampledPersons, split: Split, model: GroupModel, in_grown: Floa
     except DesignError:  # hardly anyone is left on one side: the split has no sizes
         return sizes
     anchors = purified_anchors(groups)
-    of_sides = groups.centered_on(anchors).combined(contrast(2, 1, 0))
+    of_sides = groups.centered_on(anchors).combine(contrast(2, 1, 0))
     place = np.flatnonzero(np.isin(items, groups.items))
     for target, values in zip(sizes, (of_sides.value, of_sides.se, of_sides.p, of_sides.value), strict=True):
         target[place] = values

@@ -19,7 +19,7 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Mask
 from spectral_irt.inference.items.classical import COMPLETE, FLAT, ItemAnalysis
 from spectral_irt.inference.items.rest_ability import p_rising
-from spectral_irt.inference.results import EACH, adjusted
+from spectral_irt.inference.results import EACH, adjust_p
 from spectral_irt.text import count, listed
 
 MOST_PEOPLE = 4_000  # of the first component: a sample
@@ -61,7 +61,7 @@ def reversed_items(analysis: ItemAnalysis, loading: Floats | None) -> Mask:
     is said by the component where it is clear.
     """
     with np.errstate(invalid="ignore"):
-        falling: Mask = adjusted(1 - p_rising(analysis.by_category), "holm") < EACH  # for asking of every item
+        falling: Mask = adjust_p(1 - p_rising(analysis.by_category), "holm") < EACH  # for asking of every item
     is_reversed = falling
     if loading is not None and (falling.any() or np.sum(loading < 0) >= SEVERAL):
         other_side = (falling & (loading <= 0)) | (loading < 0)

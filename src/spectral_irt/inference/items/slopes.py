@@ -21,7 +21,7 @@ import scipy
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Mask
 from spectral_irt.inference.items.slope_model import CurveModel
-from spectral_irt.inference.results import adjusted, chi2_tail
+from spectral_irt.inference.results import adjust_p, chi2_tail
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
 from spectral_irt.text import p_value
@@ -143,7 +143,7 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
         variance_of_sum = score.variance_of_sum
         slope[usable], se[usable], intercept[usable] = _regressions(of_usable)
         p_negative = scipy.special.ndtr(_z_of_zero_slope(of_usable))
-        negative[usable] = (adjusted(p_negative, "bh") < LEVEL) & (slope[usable] < 0)
+        negative[usable] = (adjust_p(p_negative, "bh") < LEVEL) & (slope[usable] < 0)
     chi2 = float(np.nansum(z**2))
     df = max(int(np.isfinite(z).sum()) - 1, 0)
     spread = np.nan

@@ -89,11 +89,11 @@ def _order(calibration: Calibration, values: Floats) -> Ints:
     """The items from the highest value down. NaN goes last: items with an estimate and no standard error, those with
     answers and no estimate, the unanswered."""
 
-    def falling(numbers: Floats) -> Floats:
+    def from_hardest(numbers: Floats) -> Floats:
         return -np.where(np.isfinite(numbers), numbers, -np.inf)
 
     position = np.arange(calibration.n_items)
-    return np.lexsort((position, calibration.n == 0, falling(calibration.difficulty), falling(values)))
+    return np.lexsort((position, calibration.n == 0, from_hardest(calibration.difficulty), from_hardest(values)))
 
 
 def item_ranks(calibration: Calibration, covariance: Floats | None, top: int = 10, *, seed: int = 0) -> Columns:

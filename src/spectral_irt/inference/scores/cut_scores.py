@@ -66,7 +66,7 @@ def class_of(ability: Floats, cuts: Floats) -> Ints:
 
 def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> Cuts:
     """Cuts on the scale of report; an error where nobody could be on one side."""
-    measures = _increasing(cuts)
+    measures = _sort_cuts(cuts)
     logits = (measures - scale.mean) / scale.unit
     n_items = len(test.known_items)
     low = high = 0.0
@@ -96,7 +96,7 @@ def raw_cuts(
 ) -> Cuts:
     """Cuts as raw scores on the whole test, and the abilities that these scores stand for. With `sums`, those of the
     codes of some items, cuts are such sums."""
-    whole_numbers = _increasing(cuts)
+    whole_numbers = _sort_cuts(cuts)
     whole_forms = list(forms.items)
     if len(whole_forms) != 1:
         whole_forms = [items for items in whole_forms if len(items) == len(test.known_items)]
@@ -140,7 +140,7 @@ def _scores_of_sums(cuts: Floats, sums: CodeSums | None) -> Floats:
     return np.array(scores, dtype=np.float64)
 
 
-def _increasing(cuts: Sequence[float]) -> Floats:
+def _sort_cuts(cuts: Sequence[float]) -> Floats:
     increasing = np.sort(np.asarray(cuts, dtype=np.float64))
     if not len(increasing) or not np.isfinite(increasing).all() or len(np.unique(increasing)) < len(increasing):
         raise OptionError("cuts are one or more different numbers, as in 450,550.")

@@ -6,7 +6,7 @@ moves theta by sum_i v_i dbeta_i / sum_i v_i, and de = (sum_j v_j) dtheta - sum_
 errors follow by the delta method (Ogasawara 2001, Psychometrika 66, 373-383). By convention the lowest and the highest
 score are equated to those of the other form (Kolen & Brennan 2014, ch. 6.5).
 
-`study.equate` calls `equate_forms`, and `bank/equating.py` `equated`, for forms of two calibrations.
+`study.equate` calls `equate_forms`, and `bank/equating.py` `equate_scores`, for forms of two calibrations.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class OneWay:
     by_ability: Floats
 
 
-def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slope: float = 1.0) -> OneWay:
+def equate_scores(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slope: float = 1.0) -> OneWay:
     """Every score on the first form, equated to the second, whose abilities are shift + slope * those of the first.
 
-    >>> equated(np.zeros(4), np.zeros(8)).equated.round(6).tolist()
+    >>> equate_scores(np.zeros(4), np.zeros(8)).equated.round(6).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     from_form, to_form = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
@@ -107,8 +107,8 @@ def equate_forms(
     first_form, second_form = (
         Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)
     )
-    there = equated(first_form, second_form)
-    back = equated(second_form, first_form)
+    there = equate_scores(first_form, second_form)
+    back = equate_scores(second_form, first_form)
     variance = errors.of_each(_gradient(there, first, second, len(difficulty)))
     variance_back = errors.of_each(_gradient(back, second, first, len(difficulty)))
     return both_ways((there, back), (variance, variance_back), names, (there.ability, back.ability), frame_kind)

@@ -176,13 +176,13 @@ class Reliability:
             text += f" ({', '.join(shares)})"
         return text
 
-    def _quoted(self, digits: int) -> str:
+    def _coefficients_in_words(self, digits: int) -> str:
         coefficients = {"EAP reliability": self.eap_reliability, "KR-20": self.kr20, "alpha": self.alpha}
         return ", ".join(f"{name} {value:.{digits}f}" for name, value in coefficients.items() if value is not None)
 
     def text(self) -> str:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
-        parts = [self._quoted(2), self._separation_text()]
+        parts = [self._coefficients_in_words(2), self._separation_text()]
         r = self.form_correlation
         if r is not None and r > TARGETED and self.n_persons >= LEAST_CORRELATED:
             text = f"high scorers met harder items (r = {r:.2f})"
@@ -213,7 +213,7 @@ class Reliability:
             "items, real": self.items_real,
         }
         lines = [
-            self._quoted(3) or "no EAP reliability",
+            self._coefficients_in_words(3) or "no EAP reliability",
             f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}",
         ]
         for name, s in separations.items():
