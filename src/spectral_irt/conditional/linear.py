@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.prior import IMAGINARY_ITEMS, share_of_prior, prior_precision
+from spectral_irt.chain.prior import IMAGINARY_ITEMS, prior_precision, share_of_prior
 from spectral_irt.chain.stationary import by_size
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask

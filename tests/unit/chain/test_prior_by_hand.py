@@ -243,8 +243,8 @@ def test_offsets_beside_empty_categories_make_the_prior_wider():
     beta = np.tile([3.0, -3.0, 0.0, -3.0, 3.0, 0.0], 3)
     blocks = np.tile(np.diag([0.2, 0.2, 6.0]), (6, 1, 1))
     prior = Prior(layout, None, 0.3, np.ones(18), True)
-    plain = prior.renewed(beta, blocks, np.full(18, 0.5))
-    empty = replace(prior, above_empty=np.array([1, 7, 13])).renewed(beta, blocks, np.full(18, 0.5))
+    plain = prior.with_new_precision(beta, blocks, np.full(18, 0.5))
+    empty = replace(prior, above_empty=np.array([1, 7, 13])).with_new_precision(beta, blocks, np.full(18, 0.5))
     assert empty.alpha < 0.95 * plain.alpha
 
 
