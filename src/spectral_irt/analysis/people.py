@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt import notebook
-from spectral_irt.analysis.cache import columns_of, once, as_table
+from spectral_irt.analysis.cache import as_table, columns_of, once
 from spectral_irt.analysis.moves import Move, parts_of_split_items
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.conditional.errors import location_covariance
