@@ -236,7 +236,7 @@ def test_the_ratio_of_squares_to_information_where_a_prior_counts():
         prior=SimpleNamespace(counts=np.linspace(0, 1, 8)),
         information=here.information,
         kept=kept,
-        informed=here.information > 0,
+        has_information=here.information > 0,
     )
     expected = []
     for share, squares, told in zip(np.linspace(0, 1, 8), kept.squares, here.information, strict=True):
@@ -321,7 +321,7 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
         new=point,
         beta=BETA,
         fixed=fixed,
-        informed=np.ones(8, dtype=bool),
+        has_information=np.ones(8, dtype=bool),
         prior=Learning(),
         gradient=lambda: gradient,
     )
@@ -351,7 +351,7 @@ def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(mon
         beta=np.zeros(4),
         fixed=np.array([False, True, False, False]),
         information=np.array([3.0, 4.0, 0.0, 5.0]),
-        informed=informed,
+        has_information=informed,
         precisions=Precisions(2.0, 0.0),
         location_prior=SimpleNamespace(deviation=lambda beta: deviation, fade=fade),
         gradient=lambda: np.array([1.0, -1.0, 0.0, 2.0]),

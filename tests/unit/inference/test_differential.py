@@ -504,7 +504,7 @@ def test_what_slopes_explain_is_taken_off_a_contrast_of_two_groups():
     def combined(coefficients):
         return Combination(coefficients @ difficulty, np.sqrt(coefficients**2 @ variance), np.full(3, np.inf))
 
-    groups = SimpleNamespace(names=("a", "b", "c"), combined=combined)
+    groups = SimpleNamespace(names=("a", "b", "c"), combine=combined)
     shifts = SimpleNamespace(shift=np.array([[0.3, 0.2, -0.5], [0.0, 0.1, -0.1], [-0.2, 0.1, 0.1]]), se=variance)
     plain = _pair(groups, 2, 1, None)
     np.testing.assert_allclose(plain.value, [0.5, 0.2, -0.7])
