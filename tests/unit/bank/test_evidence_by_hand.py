@@ -310,7 +310,7 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
     class Learning:
         above_empty: object = None
 
-        def renewed(self, beta, blocks, share):
+        def with_new_precision(self, beta, blocks, share):
             asked.update(above_empty=self.above_empty, blocks=blocks, share=share)
             return SimpleNamespace(alpha=2.5, location=SimpleNamespace(alpha=1.5))
 
@@ -339,7 +339,7 @@ def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(mon
     layout = Thresholds.ones(4)
     asked = []
 
-    def renewed(*given):
+    def with_new_precision(*given):
         asked.extend(given)
         return 1.5
 
