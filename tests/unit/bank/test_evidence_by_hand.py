@@ -339,7 +339,7 @@ def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(mon
     layout = Thresholds.ones(4)
     asked = []
 
-    def with_new_precision(*given):
+    def renewed(*given):
         asked.extend(given)
         return 1.5
 

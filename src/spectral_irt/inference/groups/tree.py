@@ -50,7 +50,7 @@ from spectral_irt.inference.groups.fluctuation import (
     walk,
 )
 from spectral_irt.inference.groups.sampling import SIMPLE, SampledPersons, Sampling
-from spectral_irt.inference.results import adjusted
+from spectral_irt.inference.results import adjust_p
 from spectral_irt.inference.robust_center import robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.tables import Columns, Table, make_table
