@@ -7,12 +7,13 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from changed_bank import bank_of
 from spectral_irt.bank import anchors as anchors_module
 from spectral_irt.bank import bank as bank_module
 from spectral_irt.bank import equating, linking, results_folder, score, storage
 from spectral_irt.bank.bank import Bank, Population
 from spectral_irt.bank.export import adaptive_text, sfile_text
-from spectral_irt.errors import BankError, OptionError
+from spectral_irt.errors import BankError, OptionError, OutputError
 
 NAN = np.nan
 
@@ -165,3 +166,40 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, monkeypat
         storage._checked_record(tmp_path, tmp_path / "bank.json")
     with pytest.raises(BankError, match=f"t.parquet' cannot be read: {reason}"):
         storage._table(tmp_path, {"file": "t.parquet", "sha256": ""})
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_bank_that_cannot_be_written_says_why(tmp_path, monkeypatch, known, is_new):
+    data = si.simulate.rasch(60, 4, seed=1).responses
+    bank = bank_of(data)
+    target = tmp_path / "bank"
+    if not is_new:
+        bank.save(target)
+
+    def full(*given, **options):
+        raise OSError(28, "the disk is full") if known else OSError("no reason")
+
+    monkeypatch.setattr(storage, "_replace", full)
+    with pytest.raises(OutputError) as error:
+        bank.save(target)
+    reason = "the disk is full" if known else "no reason"
+    state = "Nothing was written." if is_new else "The bank that was there is unchanged."
+    assert f"cannot be written: {reason}. {state}" in str(error.value)
+    assert target.exists() is not is_new
+
+
+def test_an_undo_that_cannot_be_written_says_why(tmp_path, monkeypatch):
+    bank = bank_of(si.simulate.rasch(60, 4, seed=1).responses)
+    bank.save(tmp_path / "bank")
+    loaded = Bank.load(tmp_path / "bank")
+    later = loaded.update(si.simulate.rasch(50, 4, seed=2).responses)
+    later = getattr(later, "bank", later)
+    later.save(tmp_path / "bank")
+
+    def full(*given, **options):
+        raise OSError(28, "the disk is full")
+
+    monkeypatch.setattr(storage, "_put", full)
+    with pytest.raises(OutputError, match=r"cannot be written: the disk is full\. It is unchanged\."):
+        storage.undo(tmp_path / "bank")

@@ -1,5 +1,6 @@
 """Numbers in findings and short tables, from records made by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +13,11 @@ from spectral_irt.inference.fit import causes
 from spectral_irt.inference.groups import calibrations, cluster_errors, dif, exact_tests
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.items import reversed_items
-from spectral_irt.inference.prediction import evaluate, marginal_categories
+from spectral_irt.inference.prediction import _distances_to_cml, compare, evaluate, marginal_categories
 from spectral_irt.inference.robust_center import center_of_items, robust_center
 from spectral_irt.joint_errors import JointErrors
 from spectral_irt.persons.abilities import abilities
+from spectral_irt.persons.test_form import Forms
 
 NAN = np.nan
 
@@ -143,3 +145,50 @@ def test_z_of_thresholds_has_the_excess_where_all_disagree(spread):
     plain = robust_center(difference, JointErrors.independent(se))
     np.testing.assert_allclose(found.z, plain.z)
     assert (found.p < 0.05) == bool(spread)
+
+
+def test_distances_to_cml_are_of_what_both_estimated_a_shift_apart():
+    cml = np.array([0.1, 0.5, NAN, -0.6])
+    found = _distances_to_cml({"a": np.array([1.1, 1.4, 3.0, 0.6]), "cml": cml, "none": np.full(4, NAN)})
+    assert found["cml"] == 0
+    assert found["a"] == pytest.approx(np.std([1.0, 0.9, 1.2]))
+    assert np.isnan(found["none"])
+    assert _distances_to_cml({"a": cml}) == {}
+
+
+def test_persons_are_divided_in_shares():
+    people = si.simulate.rasch(200, 5, seed=1).responses
+    fitted_on = []
+
+    class Recorded(si.SpectralRasch):
+        def fit(self, responses, **options):
+            fitted_on.append(responses.n_persons)
+            return super().fit(responses, **options)
+
+    (row,) = compare(people, {"one": Recorded}, holdout=0.3, seed=2)
+    assert fitted_on == [126]  # nine tenths of seven tenths
+    assert row.items_estimated == 5
+    assert row.problem == ""
+    (failed,) = compare(people, {"one": lambda: 1 / 0})
+    assert "division" in failed.problem
+
+
+@pytest.mark.parametrize(
+    ("forms", "long", "words"),
+    [
+        (0, 0, "90 people answered 40 different sets of items, and no set of 5 items or more is shared by 10 people."),
+        (0, 1, "1 shared set is too long for a table."),
+        (1, 0, "are for the 8 of 90 people who answered all items of it; the others skipped some."),
+        (3, 0, "are for the 8 of 90 people who answered all items of one of 3 forms; the others skipped some, or are"),
+        (3, 2, "of one of 3 forms; 2 shared sets are too long for a table."),
+    ],
+)
+def test_why_there_is_no_table_of_scores(forms, long, words):
+    found = Forms(
+        items=(np.arange(3),) * forms, form=np.full(90, -1), n_people=90, n_on_forms=8, n_sets=40, n_long=long
+    )
+    (finding,) = found.findings
+    assert finding.code == ("few_on_forms" if forms else "no_forms")
+    assert words.replace("are for", "for") in finding.sentence.replace("is for", "for").replace("are for", "for")
+    assert not replace(found, n_on_forms=90).findings
+    assert not replace(found, n_people=0).findings
