@@ -27,7 +27,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from spectral_irt.chain.operator import Neighbors
-from spectral_irt.chain.prior import LocationPrior, Prior, renewed_precision, share_of_prior
+from spectral_irt.chain.prior import LocationPrior, Prior, RareCategories, renewed_precision, share_of_prior
 from spectral_irt.conditional.information import Point, by_blocks, from_levels
 from spectral_irt.conditional.newton import CERTAIN
 from spectral_irt.conditional.penalized import centered_within
@@ -434,7 +434,7 @@ class Posterior:
         certain = self.fixed & self.has_information
         level = layout.level[certain] - 1
         blocks[layout.item[certain], level, level] = CERTAIN
-        prior = replace(self.prior, above_empty=np.flatnonzero(n_below == 0))
+        prior = replace(self.prior, rare=RareCategories.of(layout, n_below, n_above))
         prior = prior.with_new_precision(self.beta, blocks, share_above)
         return Precisions(cast(LocationPrior, prior.location).alpha, prior.alpha)
 

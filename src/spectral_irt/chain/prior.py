@@ -52,6 +52,8 @@ MOST_STRENGTH = 1e9
 QUADRATURE_POINTS = 1_000  # of a skewed posterior, which go ...
 SPREADS = 8.0  # ... as many standard deviations of the prior from the mode ...
 FALLEN = 40.0  # ... and no farther than where the likelihood has fallen by exp(-40)
+RARELY_USED = 3  # persons in a category: with more, what is known of its log odds is about normal
+MANY_EXPECTED = 30.0  # persons in a category, as where its item is anchored: the same
 NOTHING = 1e-9  # of an information or a precision: up to so little is rounding
 BAYES_STEPS = 10  # of empirical Bayes: the precision is wanted to a few per cent
 _NODES = np.linspace(-8, 8, 41)  # in standard deviations of the normal approximation
@@ -405,6 +407,22 @@ def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Fl
     return locations, share_of_prior(information, tied, offset_precision)
 
 
+class RareCategories(NamedTuple):
+    """Categories that at most `RARELY_USED` persons used: the item and the category of each."""
+
+    item: Ints
+    category: Ints
+
+    @classmethod
+    def of(cls, layout: Thresholds, n_below: Floats, n_above: Floats) -> RareCategories:
+        """By the numbers of responses in the categories below and above each threshold."""
+        is_last = layout.level == layout.max_score[layout.item]
+        item = np.concatenate([layout.item, layout.item[is_last]])
+        category = np.concatenate([layout.level - 1, layout.level[is_last]])
+        rare = np.concatenate([n_below, n_above[is_last]]) <= RARELY_USED
+        return cls(item[rare], category[rare])
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """The prior of the locations, if any; the precision of the offsets, and how much it counts for each threshold."""
@@ -414,7 +432,7 @@ class Prior:
     alpha: float
     fade: Floats
     estimated: bool
-    above_empty: Ints | None = None  # thresholds above a category that nobody used
+    rare: RareCategories | None = None
 
     @property
     def precisions(self) -> Floats:
@@ -549,38 +567,39 @@ class Prior:
         degrees = (layout.max_score - 1).astype(float)
         determined = np.sum(np.clip(degrees - self.alpha * offset_trace, 0.0, degrees))
         least = least_precision(offset_deviation, information[layout.item])
-        squares = np.sum(offset_deviation**2) + self._squares_beside_empty(offset_deviation, item_blocks, covariance)
+        squares = np.sum(offset_deviation**2) + self._squares_beside_rare(offset_deviation, item_blocks, covariance)
         alpha = precision_step(determined, squares, least)
         return replace(self, location=location, alpha=alpha)
 
-    def _squares_beside_empty(self, deviation: Floats, item_blocks: Floats, covariance: Floats) -> float:
-        """By how much squared offsets beside empty categories are expected to exceed those of a normal posterior.
+    def _squares_beside_rare(self, deviation: Floats, item_blocks: Floats, covariance: Floats) -> float:
+        """By how much squared offsets beside rare categories are expected to exceed those of a normal posterior.
 
-        Nobody used category c where m were expected. With x = a'delta by how much its log odds fall, that says
-        exp(-m exp(-x)), a `skewed_posterior` with its mode at zero; and all thresholds of the item follow x by
-        b = C a / a'Ca, with C the normal covariance: E delta = b E x, E delta delta' = C + b b' (E x^2 - a'Ca).
+        With x = a'delta by how much the log odds of category c fall, and m the number expected in it, the responses say
+        exp(-n x - m exp(-x)) where n used it: a `skewed_posterior`, whose mode is at zero whatever n is. The thresholds
+        of the item follow x by b = C a / a'Ca, with C the normal covariance: E delta = b E x,
+        E delta delta' = C + b b' (E x^2 - a'Ca).
         """
-        if self.above_empty is None or not len(self.above_empty):
+        if self.rare is None or not len(self.rare.item):
             return 0.0
         layout = self.layout
-        item = layout.item[self.above_empty]
-        level = layout.level[self.above_empty]
+        item, category = self.rare
         places = np.arange(1, layout.widest + 1)
-        above = (places == level[:, None]).astype(float)
-        below = (places == level[:, None] - 1).astype(float)
+        highest = layout.max_score[item][:, None]
+        below = (places == category[:, None]).astype(float)
+        above = ((places == category[:, None] + 1) & (places <= highest)).astype(float)
         alone = below - above  # moves the log odds of the category, and of no other
         expected = np.einsum("nu,nuv,nv->n", alone, item_blocks[item], alone)
-        log_odds = np.where((level == 1)[:, None], -above, alone / 2)
+        inside = (category > 0) & (category < highest[:, 0])
+        log_odds = np.where(inside[:, None], alone / 2, alone)
         follow = np.einsum("nuv,nv->nu", covariance[item], log_odds)
         variance = np.einsum("nu,nu->n", log_odds, follow)
         precision = safe_divide(1.0, variance) - expected  # without the category
-        skewed = (expected > NOTHING) & (precision > NOTHING)
+        skewed = (expected > NOTHING) & (expected < MANY_EXPECTED) & (precision > NOTHING)
         if not skewed.any():
             return 0.0
         x = skewed_posterior(expected[skewed], precision[skewed], np.ones(int(skewed.sum())))
         follow = follow[skewed] / variance[skewed][:, None]
-        inside = layout.table(np.ones(layout.n_entries), 0.0)[item[skewed]]
-        follow -= inside * (follow.sum(axis=1) / layout.max_score[item[skewed]])[:, None]
+        follow = np.where(places <= highest[skewed], follow - (follow.sum(axis=1) / highest[skewed, 0])[:, None], 0.0)
         offsets = layout.table(deviation, 0.0)[item[skewed]]
         beyond = 2 * x.mean * np.einsum("nu,nu->n", follow, offsets)
         beyond += np.einsum("nu,nu->n", follow, follow) * (x.mean_square - variance[skewed])

@@ -167,7 +167,8 @@ class Given:
 @dataclass(frozen=True, eq=False)
 class Contour:
     """The contour sum of some columns: chances `p` and P(S = s) at the tilting ability `theta`. `angle` and `weight`
-    are u_k, and the weight of the point in a mean given the score, points x people."""
+    are u_k, and the weight of the point in a mean given the score, points x people; `factors`, where they are kept, the
+    items' own at these points, points x items x people."""
 
     p: Floats
     angle: Floats
@@ -175,23 +176,27 @@ class Contour:
     probability: Floats
     theta: Floats
     scores: Ints
+    factors: NDArray[np.complex128] | None = None
 
     @classmethod
-    def of(cls, cumulated: Floats, scores: Ints, most: Ints) -> Contour:
+    def of(cls, cumulated: Floats, scores: Ints, most: Ints, *, keep_factors: bool = False) -> Contour:
         theta, p, variance = tilt(cumulated, scores, most)
         period, used = n_points(variance, len(cumulated), scores, most)
         k = np.arange(int(used.max()))[:, None]
         angle = np.pi * (2 * k + 1) / period
-        factors = np.empty(p.shape[1:], dtype=np.complex128)
+        n_kept = len(angle) if keep_factors else 1
+        factors = np.empty((n_kept, *p.shape[1:]), dtype=np.complex128)
         weight = np.empty(angle.shape, dtype=np.complex128)
-        for row, u in zip(weight, angle, strict=True):
-            factor_at(p, u, factors.real, factors.imag)
-            np.multiply.reduce(factors, axis=0, out=row)
+        for point, u in enumerate(angle):
+            of_items = factors[point % n_kept]
+            factor_at(p, u, of_items.real, of_items.imag)
+            np.multiply.reduce(of_items, axis=0, out=weight[point])
         # z^-s by whole numbers: an angle of thousands of turns would lose digits.
         back = np.pi * np.mod((2 * k + 1) * scores, 2 * period) / period
         weight *= np.exp(-1j * back) * ((2 * k + 1 < period) * 2.0 / period)
         probability = weight.real.sum(axis=0)
-        return cls(p, angle, weight / probability, probability, theta, scores)
+        kept = factors if keep_factors else None
+        return cls(p, angle, weight / probability, probability, theta, scores, kept)
 
     @cached_property
     def given(self) -> Given:

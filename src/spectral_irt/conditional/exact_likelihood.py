@@ -19,7 +19,6 @@ from spectral_irt.conditional.exact import (
     Contour,
     PatternPart,
     Precision,
-    factor_at,
     n_points,
     padded_sums,
     part_given,
@@ -195,22 +194,21 @@ def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Cont
     size = max(1, CELLS // (part.items.shape[1] * int(points.max()) * width))
     for start in range(0, len(part.scores), size):
         some = slice(start, start + size)
-        yield some, Contour.of(cumulated.T[1:, part.items[some].T], part.scores[some], part.max_scores[some])
+        columns = cumulated.T[1:, part.items[some].T]
+        yield some, Contour.of(columns, part.scores[some], part.max_scores[some], keep_factors=True)
 
 
 def factors_at_points(sums: Contour) -> NDArray[np.complex128]:
     """F with P(X_i >= c, X_j >= c' | s) = Re sum_k F_kci F_kc'j; points x c x items x people."""
+    assert sums.factors is not None
     categories, items, people = sums.p.shape
-    factors = np.empty((len(sums.angle), categories - 1, items, people), dtype=np.complex128)
-    real = np.empty((items, people))
-    imaginary = np.empty((items, people))
-    for k, (u, root) in enumerate(zip(sums.angle, np.sqrt(sums.weight), strict=True)):
-        factor_at(sums.p, u, real, imaginary)
-        over = root / (real + 1j * imaginary)
-        tail = np.zeros((items, people), dtype=np.complex128)
-        for c in range(categories - 1, 0, -1):
-            tail += sums.p[c] * np.exp(1j * c * u)
-            np.multiply(tail, over, out=factors[k, c - 1])
+    n_points = len(sums.angle)
+    factors = np.empty((n_points, categories - 1, items, people), dtype=np.complex128)
+    over = np.sqrt(sums.weight)[:, None, :] / sums.factors
+    tail = np.zeros((n_points, items, people), dtype=np.complex128)
+    for c in range(categories - 1, 0, -1):
+        tail += sums.p[c] * np.exp(1j * c * sums.angle)[:, None, :]
+        np.multiply(tail, over, out=factors[:, c - 1])
     return factors
 
 

@@ -19,6 +19,7 @@ from spectral_irt.chain.operator import PERSONS, ItemChain, Neighbors, weighting
 from spectral_irt.chain.prior import (
     LocationPrior,
     Prior,
+    RareCategories,
     Regularization,
     check_regularization,
     enough_is_known,
@@ -363,15 +364,11 @@ def make_prior(plan: FitPlan, chain: ChainStart) -> PlannedPrior:
         noun = "item" if layout.binary else "threshold"
         return PlannedPrior(None, parts, enough_is_known(plan.information, noun, several_parts=bool(parts.any())))
     offset_precision = 0.0 if layout.binary else chain.precision
-    nobody_below = np.nan_to_num(usable.category_counts)[layout.item, layout.level - 1] == 0
-    prior = Prior(
-        layout,
-        location_prior,
-        offset_precision,
-        offset_fade,
-        regularization.estimated,
-        above_empty=np.flatnonzero(nobody_below),
-    )
+    rare = None
+    if not layout.binary:
+        counts = np.nan_to_num(usable.category_counts)
+        rare = RareCategories.of(layout, counts[layout.item, layout.level - 1], counts[layout.item, layout.level])
+    prior = Prior(layout, location_prior, offset_precision, offset_fade, regularization.estimated, rare)
     return PlannedPrior(prior, parts, regularization)
 
 

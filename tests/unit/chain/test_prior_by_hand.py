@@ -10,6 +10,7 @@ from spectral_irt.chain.operator import Neighbors
 from spectral_irt.chain.prior import (
     LocationPrior,
     Prior,
+    RareCategories,
     fading_of_both,
     least_precision,
     precision_of,
@@ -207,6 +208,13 @@ def test_precisions_of_locations_and_offsets_by_hand(prior, with_locations):
     assert found.alpha == pytest.approx(max(expected, least_by_hand(t, told[LAYOUT.item])))
 
 
+def test_rare_categories_by_their_counts():
+    """Items of 3 and 1 thresholds: counts 0 9 3 4 and 2 8."""
+    layout = Thresholds(np.array([3, 1]))
+    found = RareCategories.of(layout, np.array([0.0, 9, 3, 2]), np.array([9.0, 3, 4, 8]))
+    assert sorted(zip(found.item.tolist(), found.category.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 0)]
+
+
 @pytest.mark.parametrize("lowest", [False, True])
 def test_offsets_beside_an_empty_category_are_expected_farther_out_than_of_a_normal_posterior(lowest):
     """An item of two thresholds on a grid: a normal prior, and a category that nobody used where m were expected."""
@@ -229,12 +237,14 @@ def test_offsets_beside_an_empty_category_are_expected_farther_out_than_of_a_nor
     of_normal = np.sum(deviation**2) + np.trace(center @ covariance)
     beyond = np.sum(q * (offset**2).sum(axis=-1)) - of_normal
     blocks = np.array([expected * np.outer(alone, alone) / (alone @ alone) ** 2])
-    prior = Prior(layout, None, 0.5, np.ones(2), True, above_empty=np.array([0 if lowest else 1]))
-    found = prior._squares_beside_empty(deviation, blocks, np.array([covariance]))
+    prior = Prior(
+        layout, None, 0.5, np.ones(2), True, rare=RareCategories(np.array([0]), np.array([0 if lowest else 1]))
+    )
+    found = prior._squares_beside_rare(deviation, blocks, np.array([covariance]))
     assert found == pytest.approx(beyond, rel=2e-3)
     assert beyond > 0.04
-    nothing_empty = replace(prior, above_empty=np.zeros(0, dtype=np.int64))
-    assert nothing_empty._squares_beside_empty(deviation, blocks, np.array([covariance])) == 0
+    nothing_rare = replace(prior, rare=RareCategories(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)))
+    assert nothing_rare._squares_beside_rare(deviation, blocks, np.array([covariance])) == 0
 
 
 def test_offsets_beside_empty_categories_make_the_prior_wider():
@@ -244,7 +254,8 @@ def test_offsets_beside_empty_categories_make_the_prior_wider():
     blocks = np.tile(np.diag([0.2, 0.2, 6.0]), (6, 1, 1))
     prior = Prior(layout, None, 0.3, np.ones(18), True)
     plain = prior.with_new_precision(beta, blocks, np.full(18, 0.5))
-    empty = replace(prior, above_empty=np.array([1, 7, 13])).with_new_precision(beta, blocks, np.full(18, 0.5))
+    rare = RareCategories(np.array([0, 2, 4]), np.array([1, 1, 1]))
+    empty = replace(prior, rare=rare).with_new_precision(beta, blocks, np.full(18, 0.5))
     assert empty.alpha < 0.95 * plain.alpha
 
 
