@@ -198,6 +198,16 @@ class Contour:
         kept = factors if keep_factors else None
         return cls(p, angle, weight / probability, probability, theta, scores, kept)
 
+    @property
+    def every_factor(self) -> NDArray[np.complex128]:
+        """The items' factors at every point, as they were kept, or once more."""
+        if self.factors is not None:
+            return self.factors
+        factors = np.empty((len(self.angle), *self.p.shape[1:]), dtype=np.complex128)
+        for of_items, u in zip(factors, self.angle, strict=True):
+            factor_at(self.p, u, of_items.real, of_items.imag)
+        return factors
+
     @cached_property
     def given(self) -> Given:
         if len(self.p) == 2:

@@ -200,11 +200,10 @@ def contours(part: PatternPart, cumulated: Floats) -> Iterator[tuple[slice, Cont
 
 def factors_at_points(sums: Contour) -> NDArray[np.complex128]:
     """F with P(X_i >= c, X_j >= c' | s) = Re sum_k F_kci F_kc'j; points x c x items x people."""
-    assert sums.factors is not None
     categories, items, people = sums.p.shape
     n_points = len(sums.angle)
     factors = np.empty((n_points, categories - 1, items, people), dtype=np.complex128)
-    over = np.sqrt(sums.weight)[:, None, :] / sums.factors
+    over = np.sqrt(sums.weight)[:, None, :] / sums.every_factor
     tail = np.zeros((n_points, items, people), dtype=np.complex128)
     for c in range(categories - 1, 0, -1):
         tail += sums.p[c] * np.exp(1j * c * sums.angle)[:, None, :]

@@ -86,8 +86,11 @@ def design_fit(
         likelihood = ExactLikelihood(responses, weights=weights)
     elif likelihood is None:
         likelihood = Likelihood(responses, a @ start, weights=weights, fine=responses.facets is None)
-    information = likelihood.at(a @ start).of_parameters(a).diagonal()
-    ridge, tied = _ridge(responses, design, regularization, categories.both_used, information, subset)
+
+    def information_at_start() -> Floats:
+        return likelihood.at(a @ start).of_parameters(a).diagonal()
+
+    ridge, tied = _ridge(responses, design, regularization, categories.both_used, information_at_start, subset)
     fixed = design.fixed if design.fixed.any() else None
     problem = Newton(likelihood, design=a, fixed=fixed, open_directions=open_directions, ridge=ridge)
     optimum = problem.solve(start, max_evaluations=max_evaluations, tell=tell)
@@ -460,12 +463,12 @@ def _ridge(
     design: DesignMatrix,
     regularization: str | float,
     both_used: Mask,
-    information: Floats,
+    information: Callable[[], Floats],
     subset: Mapping[str, Ints],
 ) -> TermRidge:
     """The prior, where a parameter has few answers or all alike.
 
-    `both_used` are thresholds of the items between two categories that were used, `information` is that on the
+    `both_used` are thresholds of the items between two categories that were used, `information` says that on the
     parameters, and `subset` says which levels of a facet can be compared.
     """
     is_effect = design.of_columns(lambda term: term.weight is not None or term.interaction)
@@ -490,7 +493,7 @@ def _ridge(
         return TermRidge(None, tied)
     group = design.alike(lambda term: kind[term.columns])
     ridge = Ridge.of(np.where(takes_prior & ~design.fixed, group, -1), tied, alpha)
-    in_need = (ridge.group >= 0) & ((information < AMPLE_INFORMATION) | ~tied)
+    in_need = (ridge.group >= 0) & ((information() < AMPLE_INFORMATION) | ~tied)
     return TermRidge(ridge if alpha is not None or in_need.any() else None, tied)
 
 
