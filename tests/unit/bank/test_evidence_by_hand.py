@@ -308,10 +308,10 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
 
     @dataclass
     class Learning:
-        above_empty: object = None
+        rare: object = None
 
         def with_new_precision(self, beta, blocks, share):
-            asked.update(above_empty=self.above_empty, blocks=blocks, share=share)
+            asked.update(rare=self.rare, blocks=blocks, share=share)
             return SimpleNamespace(alpha=2.5, location=SimpleNamespace(alpha=1.5))
 
     gradient = np.linspace(-1, 2, 8)
@@ -332,7 +332,8 @@ def test_a_prior_is_learned_from_all_information_and_the_expected_share_above(wi
     expected[1, 0, 0] = CERTAIN
     np.testing.assert_allclose(asked["blocks"], expected)
     np.testing.assert_allclose(asked["share"], (n_above + gradient) / (n_below + n_above))
-    assert asked["above_empty"].tolist() == [6]
+    item, category = asked["rare"]
+    assert (item.tolist(), category.tolist()) == ([LAYOUT.item[6]], [LAYOUT.level[6] - 1])
 
 
 def test_a_prior_of_right_and_wrong_is_learned_from_the_items_that_are_known(monkeypatch):
