@@ -347,7 +347,8 @@ class Changes:
                 "`tailor` is about guessing, and for right and wrong responses only; these are in ordered categories."
             )
         all_responses = self.responses
-        self.untailored = study = self.fit(all_responses)
+        untailored = self.fit(all_responses)
+        study = untailored
         if study.calibration.adaptive or estimator_name(type(study._estimator).__name__) in MARGINAL:
             raise OptionError(
                 "`tailor` leaves responses out by the person's own score, for which conditional likelihood allows, and "
@@ -362,6 +363,7 @@ class Changes:
             study = self._fit_of_tailored(below)
         if self.responses.n_responses == all_responses.n_responses:
             raise OptionError(f"`tailor`: nobody has a chance below {below:g} on an item. Leave it out.")
+        self.untailored = untailored  # the last fit only is compared with it
 
     def _fit_of_tailored(self, below: float) -> Analysis:
         try:

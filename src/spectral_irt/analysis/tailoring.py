@@ -46,16 +46,19 @@ ENOUGH = 60  # responses removed of an item that is tested: of fewer, unlikely r
 def without_unlikely(responses: Responses, thresholds: Floats, below: float) -> Responses:
     """The responses without those whose chance of being right is below the limit, by the abilities that the others
     give; difficulties are given."""
+    ability = np.array(abilities(responses, thresholds).ability)
     for _ in range(MOST_ROUNDS):
-        ability = abilities(responses, thresholds).ability
         of_blocks = np.split(ability, responses.ends[1:-1])
         blocks = responses.engine.prepare(
             _block_without_unlikely, responses.blocks, thresholds, below, each=[of_blocks]
         ).parts
         fewer = replace(responses, blocks=blocks)
-        if fewer.n_responses == responses.n_responses:
+        lost = np.flatnonzero(fewer.counts < responses.counts)
+        if not len(lost):
             break
         responses = fewer
+        # The others have the responses that they had, and lose no more.
+        ability[lost] = abilities(responses.take_persons(lost), thresholds).ability
     return responses
 
 
