@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from spectral_irt.text import NONE, count, number, p_value, sentence_case, short
 if TYPE_CHECKING:
     from spectral_irt.plots.dif import DifferentialPlot
 
+LARGE = 1000  # persons from which on small departures are found, too
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 CONTRASTS = (
     Column("item", "Item"),
@@ -155,13 +156,15 @@ def _about_checks(record: Mapping[str, Any], n_rows: int) -> str:
             "of one population with a normal distribution, and their answers did not choose the items. It looks in a "
             "few directions only, as many as its degrees of freedom."
         )
-    return f"{text} In large data small departures are found too: look at how large they are."
+    if (within(record, "counts", "persons") or 0) >= LARGE:
+        text += " In large data small departures are found too: look at how large they are."
+    return text
 
 
 def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """A row for each check that was made."""
     return [
-        _misfit_row(record["item_fit"]),
+        _misfit_row(record["item_fit"], record.get("findings") or ()),
         *_test_rows("Item invariance between low and high scorers", record.get("model_test")),
         *_dependence_rows(within(record, "fit_checks", "shared")),
         *_person_rows(within(record, "fit_checks", "erratic_people")),
@@ -169,13 +172,17 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _misfit_row(item_fit: Mapping[str, Any]) -> tuple[str, str, str]:
+def _misfit_row(item_fit: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> tuple[str, str, str]:
     n_misfits = (item_fit.get("underfit") or 0) + (item_fit.get("overfit") or 0)
     result = f"{n_misfits:,} of {count(item_fit.get('judged') or 0, 'item')}"
     if n_misfits:
         underfit = f"{item_fit.get('underfit'):,} underfit (noise)"
         result += f": {underfit}, {item_fit.get('overfit'):,} overfit (too regular)"
-    return "Items that misfit", f"{result} (adjusted for all items)", NONE
+    result += " (adjusted for all items)"
+    for finding in findings:
+        if finding["code"] == "misfit_not_visible":
+            result += f"; misfit of {finding['n_items']:,} could not be seen"
+    return "Items that misfit", result, NONE
 
 
 def _test_rows(name: str, test: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:

@@ -43,6 +43,8 @@ def sentences(look: Look) -> list[str]:
         f"the key {key!r} was chosen by {look.chose_key:,}.",
         "swapped": f"Wrong key? The {chose} who chose {option!r} did better on the other questions than the "
         f"{look.chose_key:,} who chose the key {key!r}.",
+        "most": f"Wrong key? {look.chose:,} of {count(look.n, 'person')} chose {option!r}, and {look.chose_key:,} the "
+        f"key {key!r}.",
         "more": f"Misleading option? {chose} chose {option!r}, and {look.chose_key:,} the key {key!r}.",
         "higher": f"Misleading option? The {chose} who chose {option!r} did better on the other questions than the "
         f"{look.chose_key:,} who chose the key {key!r}.",

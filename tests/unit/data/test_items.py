@@ -55,7 +55,18 @@ def test_names_of_measures(name):
     [
         *(
             (name, False)
-            for name in ("sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm", "female")
+            for name in (
+                "sex",
+                "GROUP",
+                "class",
+                "School",
+                "form",
+                "grade",
+                "student_sex",
+                "testForm",
+                "female",
+                "Site",
+            )
         ),
         *((name, True) for name in ("score1", "form3_q2", "classic", "aged", "groups", "x", "identity")),
     ],

@@ -119,7 +119,11 @@ def table_of_one(counts, suspect=(), above_key=()):
         ((21, 16, 16, 16, 16, 15, 0), 0.4, {}, (), None),
         ((95, 5, 0, 0), 0.0, {}, ("easy",), None),  # a flat correlation says nothing there
         ((94, 6, 0, 0), 0.0, {}, ("flat",), None),
-        ((0, 50, 50, 0), 0.0, {}, ("more", "hard"), "B"),
+        ((0, 50, 50, 0), 0.0, {}, ("most", "hard"), "B"),
+        ((1, 17, 5, 3, 0), 0.1, {}, ("most", "hard"), "B"),  # a key of which too few chose it to compare them
+        ((12, 50, 20, 18, 0), 0.3, {}, ("most", "hard"), "B"),
+        ((13, 50, 20, 17, 0), 0.3, {}, ("more", "hard"), "B"),  # more than half of what guessing gives
+        ((12, 49, 21, 18, 0), 0.3, {}, ("more", "hard"), "B"),
         ((100, 0, 0, 0), np.nan, {}, ("easy",), None),
     ],
 )

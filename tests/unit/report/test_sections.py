@@ -335,6 +335,27 @@ def test_as_many_checks_are_counted_as_are_shown(n, beside):
     assert ("The last row is about the population" in said) == beside
 
 
+def test_misfit_that_could_not_be_seen_is_said_where_none_was_found():
+    """The row would read as a clean bill; and small departures are spoken of in large data alone."""
+    unseen = {"code": "misfit_not_visible", "n_items": 20}
+    record = {"item_fit": {"underfit": 0, "overfit": 0, "judged": 20}, "counts": {"persons": 999}}
+    ((_, result, _),) = fit_sections.check_rows({**record, "findings": [unseen]})
+    assert result == "0 of 20 items (adjusted for all items); misfit of 20 could not be seen"
+    assert "small departures" not in fit_sections._about_checks(record, 1)
+    record["counts"]["persons"] = 1000
+    assert "In large data small departures are found too" in fit_sections._about_checks(record, 1)
+
+
+def test_methods_name_the_statistic_of_mantel_where_it_is_given():
+    compared = {"column": "sex", "mantel_haenszel": False}
+    assert "Mantel" not in methods._groups({"dif": compared}).sentences[0]
+    both = methods._groups({"dif": [compared, {"column": "age", "mantel_haenszel": True}]})
+    assert both.sentences[0].endswith(
+        "(Zwick, 2012), with Mantel-Haenszel statistics (Mantel & Haenszel, 1959) beside them."
+    )
+    assert "mantel" in both.cited
+
+
 def test_questions_to_look_at_are_in_the_report_of_a_test_with_a_key():
     letters = {f"q{i}": ["A" if (k >= 4 * i) != (k % 9 == i) else "BCD"[k % 3] for k in range(60)] for i in range(9)}
     letters["easy"] = ["A"] * 60

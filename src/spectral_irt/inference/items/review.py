@@ -1,9 +1,10 @@
 """Questions of a multiple-choice test that its author should look at before points are given.
 
-A question is named for what anybody can see in the answers, in this order: its key looks wrong (`distractors`); more
-people chose a wrong option than the key, or those who chose it measure higher on the other items; the correlation with
-the rest of the test is surely low; hardly anybody is right, or nearly everybody. These are hints for reading the
-question again, and no test of the model. The report shows them (`report/questions.py`).
+A question is named for what anybody can see in the answers, in this order: its key looks wrong (`distractors`, or most
+people chose one wrong option, and hardly anybody the key); more people chose a wrong option than the key, or those who
+chose it measure higher on the other items; the correlation with the rest of the test is surely low; hardly anybody is
+right, or nearly everybody. These are hints for reading the question again, and no test of the model. The report shows
+them (`report/questions.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from spectral_irt.data.scoring import BLANK
 from spectral_irt.inference.items.distractors import Distractors
 
 HARD = 0.2  # share of right answers at or below which an item is hard for everybody; so is one at the level of guessing
+MOST = 0.5  # share of people on a wrong option from which on the key is doubted, where hardly anybody chose that
 EASY = 0.95  # share at or above which it says next to nothing about anybody
 USUAL = 0.2  # correlation with the rest of the test below which handbooks advise a revision (Ebel & Frisbie, 1991)
 ONE_SIDED = 1.645  # normal quantile: a correlation is low where its upper 95% limit is below the usual one
@@ -27,9 +29,10 @@ class Look(NamedTuple):
     """A question to look at, and why.
 
     `reasons` are among "key", "swapped" (more people chose a wrong option than the key, they measure higher, and those
-    who are right measure lower than the others), "more", "higher", "flat", "hard" and "easy"; `option` is the wrong
-    option that these are about, None where they are about none; `chose` and `chose_key` are the people who chose it and
-    the key.
+    who are right measure lower than the others), "most" (half of the people or more chose a wrong option, and hardly
+    anybody the key, so that measures of those who did tell little), "more", "higher", "flat", "hard" and "easy";
+    `option` is the wrong option that these are about, None where they are about none; `chose` and `chose_key` are the
+    people who chose it and the key.
     """
 
     item: Any
@@ -67,7 +70,7 @@ def items_to_look_at(chosen: Distractors, item_rest: Floats) -> list[Look]:
         look = _look(chosen, np.arange(start, end), float(item_rest[place]))
         if look.reasons:
             looks.append(look)
-    order = ("key", "swapped", "more", "higher", "flat", "hard", "easy")
+    order = ("key", "swapped", "most", "more", "higher", "flat", "hard", "easy")
     return sorted(looks, key=lambda look: (order.index(look.reasons[0]), look.right / look.n))
 
 
@@ -89,7 +92,12 @@ def _look(chosen: Distractors, rows: Ints, correlation: float) -> Look:
         reasons.append("key")
         option = max(suspects, key=lambda row: int(count[row]))
     elif most is not None and count[most] > right:
-        reasons.append("swapped" if chosen.above_key[most] and correlation < 0 else "more")
+        if chosen.above_key[most] and correlation < 0:
+            reasons.append("swapped")
+        elif count[most] >= MOST * n and 2 * right * n_options <= n:
+            reasons.append("most")
+        else:
+            reasons.append("more")
         option = most
     elif higher:
         reasons.append("higher")
