@@ -167,7 +167,7 @@ def test_fixed_and_floating_parts_end_at_the_maximum_of_the_likelihood():
     start[fixed] = [0.4, 1.0]
     held = Newton(likelihood, fixed=fixed).solve(start)
     np.testing.assert_array_equal(held.beta[fixed], [0.4, 1.0])
-    assert (held.part_of_threshold == -1).all()
+    assert (held.floating == -1).all()
     gradient = likelihood.at(held.beta).gradient
     assert np.abs(gradient[~fixed]).max() < 1e-2
     assert np.abs(gradient[fixed]).max() > 0.1
