@@ -357,7 +357,7 @@ class Leaderboard(RankedBoard):
     def findings(self) -> tuple[Finding, ...]:
         """What is odd, in the logs, the models and the prompts."""
         return (
-            *of_the_table(self.answers.notes),
+            *of_the_table(self.answers),
             *of_the_fit(finding for finding in self.calibration.findings if finding not in self.answers.notes),
             *of_models(self),
             *cohort_findings(self),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.data import Finding
+from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import for_shell
 from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.leaderboard.scale import ELO
@@ -25,6 +25,7 @@ NOT_SAID = {"silent_persons", "regularization", "many_more_items_than_persons"} 
 WORDS_FIT = {"clustered", "few_clusters"}  # findings whose words are those of a leaderboard
 RETOLD = "With models as items and prompts as people: "
 NAMED_GROUPS = 3  # groups of models that are named
+MANY_MODELS = 3  # for each prompt: more are rather persons who answered items
 
 
 def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
@@ -70,16 +71,32 @@ def of_models(board: Leaderboard) -> list[Finding]:
     return [finding for rule in rules for finding in rule(board)]
 
 
-def of_the_table(notes: Iterable[Finding]) -> Iterator[Finding]:
+def of_the_table(answers: Responses) -> Iterator[Finding]:
     """What reading has said, with what the rows and columns of a wide table are taken for in words of models: any table
     of zeros and ones can be read as one of models."""
-    for finding in notes:
+    for finding in answers.notes:
         if finding.code == "items_taken":
-            prompts = f"{count(len(finding.items), 'column')} for prompts: {listed(finding.items)}"
-            sentence = f"Rows of the table are taken for models, and {prompts}."
-            yield replace(finding, sentence=sentence, remedy="If rows are persons, see spectral-irt fit.")
+            yield _taken_for_models(answers, finding)
         else:
             yield finding
+
+
+def _taken_for_models(answers: Responses, finding: Finding) -> Finding:
+    """A warning where rows have no names, or are many more than the columns."""
+    n = answers.n_persons
+    nameless = answers.persons.dtype.kind in "iu" and np.array_equal(answers.persons, 1 + np.arange(n))
+    names = f"named {listed(answers.persons)}"
+    if nameless:
+        names = "which have no names and are numbered"
+    prompts = f"{count(len(finding.items), 'column')}, {listed(finding.items)}"
+    sentence = f"Taken for models: {count(n, 'row')}, {names}. Taken for prompts: {prompts}."
+    doubtful = nameless or n > MANY_MODELS * answers.n_items
+    return replace(
+        finding,
+        severity="warning" if doubtful else "note",
+        sentence=sentence,
+        remedy="If rows are persons, see spectral-irt fit.",
+    )
 
 
 class NamedModels(NamedTuple):

@@ -274,7 +274,7 @@ class Race:
         return tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
-        yield from of_the_table(self.answers.notes)
+        yield from of_the_table(self.answers)
         spared = 1 - self.course.runs / max(self.answers.n_responses, 1)
         if spared > 0.01:
             sentence = f"A race from the start would have needed {percent(1 - spared)} of these answers."

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,14 +20,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Duplicates, Floats, Ints, Thresholds
-from spectral_irt.data.builder import names_files
 from spectral_irt.data.facets import Facets
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
-from spectral_irt.leaderboard.source import whole_table
+from spectral_irt.leaderboard.source import coded, frame_of, open_tables, paths_of, whole_table
 from spectral_irt.reading.columns import ITEM_NAMES, NAMES_OF_RATINGS, PERSON_NAMES, RESPONSE_NAMES, plain
-from spectral_irt.reading.formats import fetch_addresses
-from spectral_irt.reading.frame import table_of_any_frame
 from spectral_irt.text import count, listed, plural, share
 
 JUDGE = "judge"
@@ -87,7 +84,9 @@ def read_scores(
     duplicates: Duplicates = "error",
 ) -> Scores:
     """Scores from tables, a dataframe or logs; the parameters are those of `JudgedLeaderboard.read`."""
-    frame, columns, source, kind = _frame_of(data, judge, metric)
+    given = _score_table(data, judge, metric)
+    frame = given.frame
+    columns = given.columns
     if clustered_by is not None:
         columns["cluster"] = _named(frame, clustered_by)
     for role, name in (("model", person), ("prompt", item), ("score", response), (CRITERION, criterion)):
@@ -95,33 +94,40 @@ def read_scores(
             columns[role] = _named(frame, name)
     absent = [role for role in ("model", "prompt", "score", JUDGE) if role not in columns]
     if absent:
-        raise OptionError(f"{source}: no column with the {listed(absent)}; the columns are {listed(frame.columns)}.")
+        raise OptionError(
+            f"{given.source}: no column with the {listed(absent)}; the columns are {listed(frame.columns)}."
+        )
     table = frame.select(
         *(pl.col(columns[role]).cast(pl.String).str.strip_chars().alias(role) for role in columns if role != "score"),
         _number_of(frame[columns["score"]]).alias("score"),
     )
-    return _scores_of(table, source, kind, human, families, threshold, clustered_by, duplicates)
+    return _scores_of(given, table, human, families, threshold, clustered_by, duplicates)
 
 
-def _frame_of(data: Any, judge: str, metric: Sequence[str]) -> tuple[pl.DataFrame, dict[str, str], str, str | None]:
-    """The table, its columns by role, what it is called, and the library that it came in."""
+class ScoreTable(NamedTuple):
+    """A table of scores: its columns by role, what it is called, the library that it came in, what was said of it."""
+
+    frame: pl.DataFrame
+    columns: dict[str, str]
+    source: str
+    frame_kind: str | None = None
+    notes: tuple[Finding, ...] = ()
+
+
+def _score_table(data: Any, judge: str, metric: Sequence[str]) -> ScoreTable:
+    """Tables or a dataframe as they are, or a row for each sample and scorer of logs."""
     from spectral_irt.eval_logs.collect import find_logs
 
-    if not names_files(data) and not isinstance(data, list | tuple):
-        table, kind = table_of_any_frame(data)
-        frame = table.whole()
-        frame.columns = [str(name) for name in table.columns]
-        return frame, _columns(frame, judge), table.name, kind
-    paths = fetch_addresses([data] if isinstance(data, str | os.PathLike) else data)
-    logs = find_logs(paths)
+    paths = paths_of(data)
+    logs = None if paths is None else find_logs(paths)
     if logs is None:
-        frame = whole_table(paths)
-        return frame, _columns(frame, judge), ", ".join(os.path.basename(str(path)) for path in paths[:3]), None
+        table, kind = open_tables(data if paths is None else paths)
+        frame = frame_of(table)
+        return ScoreTable(frame, _columns(frame, judge), table.name, kind, table.notes)
     if judge not in (JUDGE, SCORER):
         raise OptionError(f"in logs of a harness every scorer is a judge: say `judge={SCORER!r}`, not {judge!r}.")
-    frame = _frame_of_logs(logs, metric)
     roles = {role: role for role in ("model", "prompt", JUDGE, "score", "run")}
-    return frame, roles, f"{len(logs):,} logs", None
+    return ScoreTable(_frame_of_logs(logs, metric), roles, f"{len(logs):,} logs")
 
 
 def _frame_of_logs(files: Sequence[Any], metric: Sequence[str]) -> pl.DataFrame:
@@ -180,9 +186,8 @@ def _number_of(column: pl.Series) -> pl.Series:
 
 
 def _scores_of(
+    given: ScoreTable,
     table: pl.DataFrame,
-    source: str,
-    kind: str | None,
     human: Sequence[str] | str | None,
     families: Mapping[str, str] | None,
     threshold: float | None,
@@ -191,7 +196,8 @@ def _scores_of(
 ) -> Scores:
     names = [name for name in ("model", "prompt", JUDGE, CRITERION) if name in table.columns]
     nameless = table.select(pl.any_horizontal(pl.col(names).is_null() | (pl.col(names) == ""))).to_series()
-    notes = []
+    source = given.source
+    notes = [*given.notes]
     if nameless.any():
         sentence = f"{share(int(nameless.sum()), len(table), 'row')} without a {', '.join(names)} left out."
         notes.append(Finding("scores_left_out", "warning", sentence, "Complete them if they should count."))
@@ -205,10 +211,10 @@ def _scores_of(
     prompt = table["prompt"]
     if "run" in table.columns:
         prompt = prompt + "#" + table["run"].fill_null("")
-    persons, person = _coded(prompt)
-    levels = [_coded(table[name]) for name in names if name != "prompt"]
+    persons, person = coded(prompt)
+    levels = [coded(table[name]) for name in names if name != "prompt"]
     combinations, item = np.unique(np.stack([code for _, code in levels], axis=1), axis=0, return_inverse=True)
-    labels = [label for label, _ in levels]
+    labels = [np.array(label, dtype=object) for label, _ in levels]
     judges = labels[1]
     of_family = _families(labels[0], judges, families)
     own = _own_family(labels[0], judges, of_family)[combinations[:, 0], combinations[:, 1]]
@@ -225,14 +231,14 @@ def _scores_of(
             person,
             item.ravel(),
             category,
-            persons=persons,
+            persons=np.array(persons, dtype=object),
             items=facets.labels(),
             thresholds=Thresholds(np.full(n_items, len(codes) - 1)),
             duplicates=duplicates,
             codes=np.tile(codes, (n_items, 1)),
             facets=facets,
             source=source,
-            frame_kind=kind,
+            frame_kind=given.frame_kind,
             words=("prompts", "models"),
         )
     except DuplicateResponseError as error:
@@ -251,7 +257,7 @@ def _scores_of(
     cluster = None
     if cluster_of_row is not None:
         cluster = np.zeros(len(persons), dtype=np.int64)
-        cluster[person] = _coded(cluster_of_row)[1]
+        cluster[person] = coded(cluster_of_row)[1]
         cluster = np.unique(cluster, return_inverse=True)[1].ravel()
     return Scores(
         by_prompt=responses,
@@ -262,13 +268,6 @@ def _scores_of(
         missing=missing,
         notes=tuple(notes),
     )
-
-
-def _coded(texts: pl.Series) -> tuple[NDArray[Any], Ints]:
-    """The sorted labels, and the number of each."""
-    labels = texts.unique().sort()
-    code = texts.cast(pl.Enum(labels)).to_physical()
-    return np.array(labels.to_list(), dtype=object), code.to_numpy().astype(np.int64)
 
 
 def _missing(table: pl.DataFrame) -> dict[str, int]:

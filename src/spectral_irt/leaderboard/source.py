@@ -12,18 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.data import Finding, Responses
+from spectral_irt.data import Responses
 from spectral_irt.data.block import Duplicates, Ints
+from spectral_irt.data.builder import names_files
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 from spectral_irt.reading import read
-from spectral_irt.reading.formats import fetch_addresses
-from spectral_irt.text import count, listed
+from spectral_irt.reading.formats import fetch_addresses, find_files, open_table
+from spectral_irt.reading.frame import Table, polars_errors_named, table_of_any_frame
+from spectral_irt.text import listed
 
 BENCHMARK = "benchmark"
-MANY_MODELS = 3  # for each prompt: more are rather people who answered items
+NAMED_FILES = 3
 Progress = Callable[[float, str], None]
 
 
@@ -121,39 +124,13 @@ def _read_answers(paths: Sequence[Any], reading: dict[str, Any]) -> Responses:
     """Right and wrong answers from tables; where there are several of one model to one prompt, they may be scores of
     judges."""
     try:
-        return _in_words_of_models(read(paths, ordered=False, **reading))
+        return read(paths, ordered=False, **reading)
     except DuplicateResponseError as error:
         raise DuplicateResponseError(
             error.problem,
             "If they are scores by several judges, spectral-irt leaderboard FILE --judge, with the column of judges, "
             "compares models and judges. If not, say `duplicates='first' or 'last'` to keep one of each.",
         ) from None
-
-
-def _in_words_of_models(answers: Responses) -> Responses:
-    """What a wide table was taken for, said of models and prompts: a table of people and items looks the same."""
-    notes = []
-    for note in answers.notes:
-        if note.code == "items_taken":
-            note = _taken_for_models(answers, note)
-        notes.append(note)
-    return replace(answers, notes=tuple(notes))
-
-
-def _taken_for_models(answers: Responses, note: Finding) -> Finding:
-    n = answers.n_persons
-    nameless = answers.persons.dtype.kind in "iu" and np.array_equal(answers.persons, 1 + np.arange(n))
-    names = f"named {listed(answers.persons)}"
-    if nameless:
-        names = "which have no names and are numbered"
-    prompts = f"{count(answers.n_items, 'column')} for prompts, {listed(answers.items)}"
-    sentence = f"Taken for models: {count(n, 'row')}, {names}. Taken for prompts: {prompts}."
-    if not nameless and n <= MANY_MODELS * answers.n_items:
-        return replace(note, sentence=sentence)
-    remedy = (
-        "If the rows are people, `spectral-irt fit` is for them; if they are models, name them in the first column."
-    )
-    return replace(note, severity="warning", sentence=sentence, remedy=remedy)
 
 
 def prompt_labels(path: Any) -> list[Any]:
@@ -191,16 +168,46 @@ def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: dict[
     return {name: dict(zip(first[item].to_list(), first[name].to_list(), strict=True)) for name in names}
 
 
-def whole_table(paths: Sequence[Any]) -> Any:
-    """Whole tables in memory, by their kind."""
-    import polars as pl
+def whole_table(paths: Sequence[Any]) -> pl.DataFrame:
+    """Tables in memory, one below the other."""
+    return frame_of(open_tables(paths)[0])
 
-    from spectral_irt.reading.formats import find_files, open_table
 
-    frames = []
-    for file in find_files(paths):
-        table = open_table(file)
-        frame = pl.concat([part for part, _ in table.pieces(range(len(table.columns)))])
-        frame.columns = [str(name) for name in table.columns]
-        frames.append(frame)
-    return pl.concat(frames, how="diagonal_relaxed")
+def paths_of(data: Any) -> list[Any] | None:
+    """Files, patterns and folders, of which addresses have been fetched; None where the data are a dataframe."""
+    several = [data] if isinstance(data, str | os.PathLike) else data
+    if not names_files(data) and not (isinstance(data, list | tuple) and data and all(map(names_files, data))):
+        return None
+    return fetch_addresses(several)
+
+
+def open_tables(data: Any) -> tuple[Table, str | None]:
+    """A table of scores or votes, of files put one below the other; or a dataframe, with its library."""
+    paths = paths_of(data)
+    if paths is None:
+        return table_of_any_frame(data)
+    files = find_files(paths)
+    tables = [open_table(file) for file in files]
+    if len(tables) == 1:
+        return tables[0], None
+    with polars_errors_named(files[0].name, "Read the files one by one."):
+        joined = pl.concat([frame_of(table) for table in tables], how="diagonal_relaxed")
+    names = ", ".join(file.name for file in files[:NAMED_FILES])
+    if len(files) > NAMED_FILES:
+        names = f"{len(files):,} files"
+    notes = tuple(note for table in tables for note in table.notes)
+    return replace(table_of_any_frame(joined)[0], name=names, notes=notes), None
+
+
+def frame_of(table: Table) -> pl.DataFrame:
+    """A table in memory, columns by name."""
+    frame = table.whole()
+    frame.columns = [str(name) for name in table.columns]
+    return frame
+
+
+def coded(texts: pl.Series) -> tuple[list[str], Ints]:
+    """The texts that there are, sorted, and the number of each."""
+    labels = texts.unique().sort()
+    code = texts.cast(pl.Enum(labels)).to_physical()
+    return labels.to_list(), code.to_numpy().astype(np.int64)

@@ -6,9 +6,8 @@ vote is left out, with a finding that says how many and why. `Pairs.read` and th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,13 +16,12 @@ import polars as pl
 
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.builder import names_files
 from spectral_irt.data.design import Mask
 from spectral_irt.data.labels import NOT_ANSWERED, one_spelling
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, Severity
+from spectral_irt.leaderboard.source import coded, open_tables
 from spectral_irt.reading.columns import plain
-from spectral_irt.reading.formats import fetch_addresses, find_files, open_table
-from spectral_irt.reading.frame import Table, polars_errors_named, table_of_any_frame
+from spectral_irt.reading.frame import Table
 from spectral_irt.text import count as count_of
 from spectral_irt.text import listed, share
 
@@ -107,7 +105,7 @@ def read_votes(
     progress: Callable[[float, str], None] | None = None,
 ) -> Votes:
     """Votes from files or a dataframe; the parameters are those of `Pairs.read`."""
-    table, kind = _opened(data)
+    table, kind = open_tables(data)
     if progress is not None:
         progress(0.0, f"reading {table.name}")
     roles = _roles(table, contestants, winner)
@@ -142,16 +140,16 @@ def read_votes(
         )
     row = np.repeat(np.arange(frame.height), times)
     both = pl.concat([columns.first, columns.second]).gather(np.concatenate([row, row + frame.height]))
-    labels, codes = _coded(both)
-    judges: tuple[str, ...] = ()
+    labels, codes = coded(both)
+    judges: list[str] = []
     judge_of_vote = None
     if judge_place is not None:
-        judges, judge_of_vote = _coded(_texts(frame, judge_place).fill_null("(none)").gather(row))
+        judges, judge_of_vote = coded(_texts(frame, judge_place).fill_null("(none)").gather(row))
     cluster = None
     if clustered_by is not None:
         cluster = _clusters(_texts(frame, table.position("clustered_by", clustered_by)))[row]
     return Votes(
-        contestants=labels,
+        contestants=tuple(labels),
         first=codes[: len(row)],
         second=codes[len(row) :],
         points=outcome.points[row],
@@ -159,34 +157,13 @@ def read_votes(
         covariate_names=tuple(map(str, places)),
         position=position,
         judge=judge_of_vote,
-        judges=judges,
+        judges=tuple(judges),
         cluster=cluster,
         cluster_word=clustered_by or "",
         notes=(*table.notes, *notes),
         source=table.name,
         frame_kind=kind,
     )
-
-
-def _opened(data: Any) -> tuple[Table, str | None]:
-    """The table of votes, of files put one below the other, and the library of a dataframe."""
-    if not names_files(data) and not (isinstance(data, list | tuple) and data and all(map(names_files, data))):
-        return table_of_any_frame(data)
-    paths = fetch_addresses([data] if isinstance(data, str | os.PathLike) else data)
-    files = find_files(paths)
-    if len(files) == 1:
-        return open_table(files[0]), None
-    with polars_errors_named(files[0].name, "Read the files one by one."):
-        tables = [open_table(file) for file in files]
-        frames = []
-        for table in tables:
-            frame = table.whole()
-            frame.columns = [str(name) for name in table.columns]
-            frames.append(frame)
-        joined = pl.concat(frames, how="diagonal_relaxed")
-    table, _ = table_of_any_frame(joined)
-    notes = tuple(note for one in tables for note in one.notes)
-    return replace(table, name=f"{len(files):,} files", notes=notes), None
 
 
 def _roles(table: Table, contestants: Sequence[str] | str | None, winner: str | None) -> Roles:
@@ -234,17 +211,9 @@ def _texts(frame: pl.DataFrame, place: int) -> pl.Series:
     return texts.set(texts.is_in(list(NOT_ANSWERED)).fill_null(True), None)
 
 
-def _coded(texts: pl.Series) -> tuple[tuple[str, ...], Ints]:
-    """The texts there are, sorted, and the number of each."""
-    known = texts.cast(pl.String).unique().sort()
-    order = pl.DataFrame({"label": known, "code": np.arange(len(known))})
-    codes = pl.DataFrame({"label": texts.cast(pl.String)}).join(order, on="label", how="left", maintain_order="left")
-    return tuple(known.to_list()), codes["code"].to_numpy()
-
-
 def _clusters(texts: pl.Series) -> Ints:
     """The number of each cluster; a vote without one is a cluster alone."""
-    _, codes = _coded(texts.fill_null(""))
+    _, codes = coded(texts.fill_null(""))
     alone = texts.is_null().to_numpy()
     return np.where(alone, codes.max(initial=0) + 1 + np.cumsum(alone), codes)
 

@@ -1,5 +1,6 @@
 """What is said of a leaderboard, and its tables by subject, from small boards and by loops."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,11 +50,11 @@ def test_findings_of_the_fit_in_words_of_models():
 def test_what_rows_and_columns_of_a_table_are_taken_for():
     """A board and a race are made of any wide table of zeros and ones; that of persons says so."""
     wide = pl.DataFrame({"pid": range(6), "q1": [0, 1] * 3, "q2": [1, 1, 0] * 2, "q3": [0, 0, 1] * 2})
-    said = "Rows of the table are taken for models, and 3 columns for prompts: 'q1', 'q2', 'q3'."
+    said = "Taken for models: 6 rows, named 0, 1, 2, 3, 4 and 1 more. Taken for prompts: 3 columns, 'q1', 'q2', 'q3'."
     for findings in (si.Leaderboard(wide).findings, si.Race(Source.of(si.read(wide))).findings):
         (taken,) = (finding for finding in findings if finding.code == "items_taken")
         assert (taken.sentence, taken.remedy) == (said, "If rows are persons, see spectral-irt fit.")
-    (note,) = module.of_the_table([Finding("another", "note", "Left out.", "")])
+    (note,) = module.of_the_table(replace(si.read(wide), notes=(Finding("another", "note", "Left out.", ""),)))
     assert note.sentence == "Left out."
 
 

@@ -105,7 +105,7 @@ def test_a_wide_table_says_what_it_was_taken_for(tmp_path):
     (taken,) = [note for note in si.Race.read(tmp_path / "people.csv").findings if note.code == "items_taken"]
     assert taken.severity == "warning"
     assert "Taken for models: 40 rows, which have no names and are numbered." in str(taken.sentence)
-    assert "5 columns for prompts, 'q0'" in str(taken.sentence)
+    assert "Taken for prompts: 5 columns, 'q0'" in str(taken.sentence)
     models = people.head(4).insert_column(0, pl.Series("model", ["ash", "elm", "fir", "oak"]))
     models.write_csv(tmp_path / "models.csv")
     (taken,) = [note for note in si.Race.read(tmp_path / "models.csv").findings if note.code == "items_taken"]
@@ -113,4 +113,7 @@ def test_a_wide_table_says_what_it_was_taken_for(tmp_path):
     assert "Taken for models: 4 rows, named 'ash', 'elm'" in str(taken.sentence)
     many = people.insert_column(0, pl.Series("id", [f"p{k}" for k in range(40)]))
     many.write_csv(tmp_path / "many.csv")
-    assert any(note.severity == "warning" for note in si.Leaderboard.read(tmp_path / "many.csv").answers.notes)
+    assert any(
+        note.code == "items_taken" and note.severity == "warning"
+        for note in si.Leaderboard.read(tmp_path / "many.csv").findings
+    )
