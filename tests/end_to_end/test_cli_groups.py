@@ -135,6 +135,11 @@ def test_bad_groups(cli, school, options, says):
     cli.refused(f"fit school.csv -o out {options} --ignore {rest}", says)
 
 
+def test_columns_with_a_comma_between_are_named_one_by_one(cli, school):
+    repeat = "are two columns. Name each by itself: --group sex, --group town."
+    cli.refused("fit school.csv --group sex,town", "'sex', 'town'", repeat)
+
+
 def test_groups_that_are_too_small_leave_out_dif_alone(cli):
     """Two classes of 15: items, people and means are there, and a note says why there is no DIF."""
     rng = np.random.default_rng(2)

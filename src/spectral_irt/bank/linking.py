@@ -198,6 +198,12 @@ class Link:
         )
 
     @property
+    def tells_agreement(self) -> bool:
+        """Whether among the items used some are left whose agreement is not by design."""
+        used = np.ones(len(self.item), dtype=bool) if self.method != "robust" else ~self.drift
+        return not self.given[used].all()
+
+    @property
     def doubtful(self) -> str:
         """What to say where too many items have drifted for a link; else nothing."""
         if self.drift.mean() <= MOST_DRIFT:
@@ -221,7 +227,7 @@ class Link:
             sentences.append(_drifted_in_words(drifted))
             if self.method != "robust":
                 remedies.append("Use `method='robust'`, which leaves drifted items out of the shift.")
-        if not self.given.all():
+        if self.tells_agreement:
             sentences.append(_sentence(self.agreement))
         if self.by_design:
             sentences.append(_sentence(self.by_design))

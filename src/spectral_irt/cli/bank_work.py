@@ -511,7 +511,9 @@ def _lines_on_link(link: Link) -> list[tuple[str, str]]:
         if link.drifted:
             use = "left out of the link" if link.method == "robust" else "in the link, unless --method robust"
             drift = f"{listed(link.drifted)}, of {link.common}, beyond a robust z of 3; {use}"
-        lines += [("drift", drift), ("agreement", link.agreement)]
+        lines.append(("drift", drift))
+    if link.tells_agreement:
+        lines.append(("agreement", link.agreement))
     source = f"from {errors_in_words(link.basis)}"
     lines.append(("error", f"{link.link_error:.3f} for the link, carried into the standard errors of B ({source})"))
     return lines

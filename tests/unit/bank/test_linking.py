@@ -264,6 +264,10 @@ def test_a_freed_item_among_anchors_is_still_compared():
     assert found.given.tolist() == [True, True, False, True, True, True]
     assert found.by_design.startswith("5 of 6 common items were anchored")
     assert list(found.drifted) == [2]
+    assert not found.tells_agreement  # all that are left were anchored
+    assert "agree within their errors" not in found.finding.sentence
+    mean = link(anchored(bank_of(difficulty), [0, 1, 3, 4, 5]), bank_of(np.linspace(-2, 2, 6)), "mean")
+    assert mean.tells_agreement
 
 
 def test_anchors_at_other_difficulties_are_compared():

@@ -17,6 +17,7 @@ from spectral_irt.estimators.by_name import METHODS, make_estimator
 from spectral_irt.inference.fit import strata
 from spectral_irt.inference.fit.strata import items_with_curves
 from spectral_irt.inference.items.review import Look
+from spectral_irt.inference.results import MIN_PAIRED
 from spectral_irt.report import blocks, methods, overview, people
 from spectral_irt.report import fit as fit_sections
 from spectral_irt.report.blocks import Column, DataTable, FindingList, ReportData
@@ -344,6 +345,15 @@ def test_misfit_that_could_not_be_seen_is_said_where_none_was_found():
     assert "small departures" not in fit_sections._about_checks(record, 1)
     record["counts"]["persons"] = 1000
     assert "In large data small departures are found too" in fit_sections._about_checks(record, 1)
+
+
+def test_pairs_that_few_people_answered_are_counted_apart():
+    """Of 24 items in booklets 66 of 276 pairs are judged; of a complete test all are, and nothing more is said."""
+    shared = {"n_items": 24, "n_people": 900, "n_pairs": 66, "dependent_pairs": 0, "draws": 0}
+    rows = dict(fit_sections._residuals(shared).rows)
+    assert rows["Dependent pairs"] == "0 of 66"
+    assert rows[f"Pairs that are not judged: fewer than {MIN_PAIRED} people answered both items"] == "210"
+    assert len(fit_sections._residuals({**shared, "n_pairs": 276}).rows) == len(rows) - 1
 
 
 def test_methods_name_the_statistic_of_mantel_where_it_is_given():
