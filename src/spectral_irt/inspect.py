@@ -85,8 +85,8 @@ def sample_difficulties(
             raise OptionError(f"two benchmarks have a sample {sample!r}; say which one is meant with `benchmark=`.")
         found[sample] = float(value)
     if not found:
-        of = f" of the benchmark {benchmark!r}" if benchmark else ""
-        raise OptionError(f"no prompt{of} has a difficulty.")
+        of_benchmark = f" of the benchmark {benchmark!r}" if benchmark else ""
+        raise OptionError(f"no prompt{of_benchmark} has a difficulty.")
     return found
 
 

@@ -28,8 +28,8 @@ def install_extra(extra: str) -> str:
 
 def please_report() -> str:
     """What to do about a mistake of ours: "please report it", and where, if whoever published this copy said so."""
-    own = _distribution()
-    for line in (own.metadata.get_all("Project-URL") or []) if own else []:
+    distribution = _distribution()
+    for line in (distribution.metadata.get_all("Project-URL") or []) if distribution else []:
         name, _, address = line.partition(", ")
         if name == "Issues":
             return f"please report it at {address}"
@@ -45,10 +45,10 @@ def _distribution() -> Distribution | None:
 
 def _source() -> dict[str, str]:
     """Where pip says that this copy came from (PEP 610); empty if it came from a package index."""
-    own = _distribution()
-    if own is None:
+    distribution = _distribution()
+    if distribution is None:
         return {"dir_info": ""}
-    text = own.read_text("direct_url.json")
+    text = distribution.read_text("direct_url.json")
     source: dict[str, str] = json.loads(text) if text else {}
     return source
 

@@ -73,19 +73,19 @@ def without_secrets(text: str) -> str:
     if address is None:
         is_text = re.search(r"\s", text) is not None  # a query, a title
         return text if is_text else _SECRET.sub(r"\1...", text)
-    rest = address["rest"]
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    after_scheme = address["rest"]
+    authority = re.split(r"[/?#]", after_scheme, maxsplit=1)[0]
     # A password may hold any sign, unquoted. Without one, "@" may stand in the path, and ":" is before a port.
     has_port = re.fullmatch(r"[^:@]*(:\d*)?|\[[^\]]*\](:\d*)?", authority) is not None
     is_database = address["scheme"].lower() in _DATABASES
     login, at = "", ""
-    if "@" in rest and (is_database or not has_port):
-        login, at, rest = rest.rpartition("@")
+    if "@" in after_scheme and (is_database or not has_port):
+        login, at, after_scheme = after_scheme.rpartition("@")
     elif not has_port:  # a password without a host
-        rest = authority.partition(":")[0]
+        after_scheme = authority.partition(":")[0]
     user = re.split(r"[:/?#]", login)[0] + at if is_database else ""
-    place = re.split(r"[?#]", rest, maxsplit=1)[0]
-    table = "#" + rest.partition("#")[2] if is_database and "#" in rest else ""
+    place = re.split(r"[?#]", after_scheme, maxsplit=1)[0]
+    table = "#" + after_scheme.partition("#")[2] if is_database and "#" in after_scheme else ""
     return f"{address['option'] or ''}{address['scheme']}://{user}{place}{table}"
 
 

@@ -391,10 +391,10 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
         from spectral_irt.inference.dimensions.smith import smith_test
 
         if subset is None:
-            found = self.dimensionality()
-            place = positions(found.items.tolist(), self.responses.items)
+            dimensionality = self.dimensionality()
+            place = positions(dimensionality.items.tolist(), self.responses.items)
             loading = np.zeros(self.responses.n_items)
-            loading[place] = found.loadings
+            loading[place] = dimensionality.loadings
             return smith_test(self.responses, self._measured, loading > 0, loading < 0)
         self._refuse_adaptive("subsets of items are compared as if they had been given to everybody alike")
         place = positions(list(subset), self.responses.items)
@@ -497,10 +497,10 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             people = self._critical(critical, sample).misfit
         else:
             # People are measured anew where some items rest on a prior: without these.
-            known = None
+            of_all_items = None
             if persons and calibration.measured.all():
-                known = (self.abilities("wle"), self._person_fit("wle"))
-            people = person_misfit(responses, self._measured, known=known)
+                of_all_items = (self.abilities("wle"), self._person_fit("wle"))
+            people = person_misfit(responses, self._measured, known=of_all_items)
         misfit = bool((columns["misfit"] != "").any())
         findings = [misfit_finding(columns, critical)] if misfit else []
         for check in (halves, shared, people):

@@ -71,7 +71,7 @@ def change(
     elif rating_scale:
         kind = "rsm"
     estimator = type(make_estimator("spectral", {}, kind)).__name__
-    found = model.change(
+    latent_change = model.change(
         responses,
         wave,
         labels,
@@ -81,11 +81,11 @@ def change(
         scale=rating_scale and kind == "rsm",
         estimator=estimator,
     )
-    stacked = found.stacked.responses
-    known = dict(stacked.people or {})
-    known[wave] = found.occasions.waves.astype(object)[found.stacked.level]
-    stacked = replace(stacked, people=People(stacked.persons, known, stacked.source), words=("occasions", "items"))
-    study = Analysis(found.calibration, stacked, **options)
-    study._change = found
-    study.sampling = Sampling(cluster=found.stacked.person, name="occasions of persons")
+    stacked = latent_change.stacked.responses
+    columns = dict(stacked.people or {})
+    columns[wave] = latent_change.occasions.waves.astype(object)[latent_change.stacked.level]
+    stacked = replace(stacked, people=People(stacked.persons, columns, stacked.source), words=("occasions", "items"))
+    study = Analysis(latent_change.calibration, stacked, **options)
+    study._change = latent_change
+    study.sampling = Sampling(cluster=latent_change.stacked.person, name="occasions of persons")
     return study

@@ -136,9 +136,9 @@ def compare(first: Any, second: Any, cuts: Sequence[float] = ()) -> Comparison:
 
     if isinstance(first, Analysis) and isinstance(second, Analysis):
         return compare_studies(first, second, cuts)
-    one, other = _without_responses(first, "before"), _without_responses(second, "after")
-    sizes = Line("items", *(f"{each.calibration.n_items:,}" for each in (one, other)))
-    return comparison_of(one, other, cuts=cuts, more=[sizes])
+    before, after = _without_responses(first, "before"), _without_responses(second, "after")
+    sizes = Line("items", *(f"{each.calibration.n_items:,}" for each in (before, after)))
+    return comparison_of(before, after, cuts=cuts, more=[sizes])
 
 
 def _without_responses(fit: Any, name: str) -> Fitted:
@@ -154,18 +154,18 @@ def compare_studies(first: Analysis, second: Analysis, cuts: Sequence[float] = (
     """The comparison of two analyses, with standard errors of differences and likelihoods where these are known."""
     if first.facets or second.facets:
         raise OptionError("fits of ratings with facets are not compared yet; compare their tables of items and raters.")
-    one, other = fitted_analysis(first, "before"), fitted_analysis(second, "after")
-    places = _common_items(one, other)
+    before, after = fitted_analysis(first, "before"), fitted_analysis(second, "after")
+    places = _common_items(before, after)
     covariance = None
     measured = first.calibration.measured[places[0]] & second.calibration.measured[places[1]]
     if measured.all():
         calibrated = [Calibrated(each.calibration, each.responses, each.sampling) for each in (first, second)]
         covariance = difference_covariance(calibrated[0], calibrated[1], places)
-    more: tuple[Line, ...] = ()
+    likelihood_lines: tuple[Line, ...] = ()
     small = first.responses.n_responses <= QUICK  # of more, every pattern of responses takes long
     if small and first.responses.digest() == second.responses.digest():
-        more = tuple(_likelihood_lines(first, second))
-    return comparison_of(one, other, cuts=cuts, covariance=covariance, more=more)
+        likelihood_lines = tuple(_likelihood_lines(first, second))
+    return comparison_of(before, after, cuts=cuts, covariance=covariance, more=likelihood_lines)
 
 
 def comparison_of(
@@ -178,21 +178,21 @@ def comparison_of(
 ) -> Comparison:
     """The comparison of two fits; `covariance` is that of the differences of the items that both have."""
     places = _common_items(first, second)
-    one = first.calibration.difficulty[places[0]]
-    other = second.calibration.difficulty[places[1]]
+    before = first.calibration.difficulty[places[0]]
+    after = second.calibration.difficulty[places[1]]
     both_anchored = first.calibration.anchored.any() and second.calibration.anchored.any()
-    shift = 0.0 if both_anchored else float(np.mean(one - other))
-    difference = other + shift - one
-    se = np.full(len(one), np.nan)
+    shift = 0.0 if both_anchored else float(np.mean(before - after))
+    difference = after + shift - before
+    se = np.full(len(before), np.nan)
     if covariance is not None:
-        weights = np.full(len(one), 1 / len(one))
+        weights = np.full(len(before), 1 / len(before))
         se = np.sqrt(np.maximum(np.diag(centered_on(covariance, weights)), 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(se > 0, difference / se, np.nan)
     items: Columns = {
         "item": first.calibration.labels[places[0]],
-        "difficulty_before": one,
-        "difficulty_after": other + shift,
+        "difficulty_before": before,
+        "difficulty_after": after + shift,
         "difference": difference,
         "se": se,
         "z": z,
@@ -258,10 +258,10 @@ def _moved_items(items: Columns) -> list[str]:
 
 
 def _moved_persons(persons: Columns, cuts: Sequence[float], first: Fitted) -> list[str]:
-    known = np.isfinite(persons["difference"])
-    if known.sum() < 2:
+    in_both = np.isfinite(persons["difference"])
+    if in_both.sum() < 2:
         return []
-    before, after = persons["ability_before"][known], persons["ability_after"][known]
+    before, after = persons["ability_before"][in_both], persons["ability_after"][in_both]
     largest = int(np.argmax(np.abs(after - before)))
     correlation = np.corrcoef(before, after)[0, 1]
     sentences = [

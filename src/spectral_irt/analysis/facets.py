@@ -60,22 +60,22 @@ contrasts='rater_judge_contrasts', groups={'sex': 'rater_judge_sex'})
     >>> facet_tables(["Persons"])["Persons"].levels
     'facet_persons'
     """
-    taken = {*TABLES, ABOUT, FINDINGS}
+    used_names = {*TABLES, ABOUT, FINDINGS}
     columns = list(groups)
 
     def free_name(*parts: str) -> str:
         name = _short_name(*parts)
         number = 1
-        while name in taken:
+        while name in used_names:
             number += 1
             name = _short_name(*parts, str(number))
-        taken.add(name)
+        used_names.add(name)
         return name
 
     levels = {}
     for facet in facets:
         plain = _in_file_name(facet)
-        levels[facet] = free_name("facet", plain) if plain in taken else free_name(plain)
+        levels[facet] = free_name("facet", plain) if plain in used_names else free_name(plain)
     return {
         facet: FacetTables(
             levels=name,

@@ -649,9 +649,9 @@ def result_paths(
     targets.append(place / record)
     ours = files_of_run(place / record)
     names = [*RESULTS[:-1], *sorted(ours - {*RESULTS, record}), record]
-    there = [name for name in names if (place / name).exists()]
-    stale = [place / name for name in there if place / name not in targets]
-    foreign = [name for name in there if name not in ours]
+    existing = [name for name in names if (place / name).exists()]
+    stale = [place / name for name in existing if place / name not in targets]
+    foreign = [name for name in existing if name not in ours]
     if foreign:
         raise OutputError(
             f"{str(place)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "

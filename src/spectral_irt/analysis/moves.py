@@ -238,10 +238,10 @@ class Changes:
             left = np.flatnonzero(~out)
         else:
             place = positions(persons, responses.persons)
-            known = place >= 0
+            among_persons = place >= 0
             if self.everybody is not None:
-                known = positions(persons, self.everybody) >= 0
-            unknown = [label for label, is_known in zip(persons, known.tolist(), strict=True) if not is_known]
+                among_persons = positions(persons, self.everybody) >= 0
+            unknown = [label for label, is_known in zip(persons, among_persons.tolist(), strict=True) if not is_known]
             if unknown:
                 are = one_or_many(len(unknown), "is", "are")
                 raise OptionError(
@@ -320,12 +320,12 @@ class Changes:
                 new = np.asarray(categories)[(used - low).astype(np.int64)]
             else:
                 label = listed([responses.items[place]])
-                given = count(len(categories), "new category", "new categories")
+                n_in_words = count(len(categories), "new category", "new categories")
                 example = ",".join(map(str, [*range(int(high - low)), int(high - low) - 1]))
                 coded = ", ".join(responses.answer_names(responses.items[place], used.tolist()))
                 raise OptionError(
-                    f"`collapse` of {'all items' if every else label} gives {given}, and the codes run from {low:g} "
-                    f"to {high:g} ({label} has {coded}); give one for each, as in {example}."
+                    f"`collapse` of {'all items' if every else label} gives {n_in_words}, and the codes run from "
+                    f"{low:g} to {high:g} ({label} has {coded}); give one for each, as in {example}."
                 )
             new = np.unique(new, return_inverse=True)[1]  # without those that no category of the item becomes
             if new.max() < 1:
@@ -377,12 +377,12 @@ class Changes:
         """The item with the largest DIF is split, and all others are tested again, until none is left that differs, or
         fewer than a third of the items are as they were."""
         self.only_items("dif_resolve")
-        whole = set(map(text_of, self.responses.items.tolist()))
-        fewest = len(whole) / 3
+        original_items = set(map(text_of, self.responses.items.tolist()))
+        fewest = len(original_items) / 3
         steps: list[Move] = []
-        while len(whole) - 1 >= fewest:
+        while len(original_items) - 1 >= fewest:
             study = self.fit(self.responses)
-            worst = max((_largest_dif(study, column, whole) for column in by), key=lambda found: found.size)
+            worst = max((_largest_dif(study, column, original_items) for column in by), key=lambda found: found.size)
             if not worst.item:
                 break
             because = f"DIF by {worst.column}, {worst.size:.2f} logits, step {len(steps) + 1}"
@@ -391,14 +391,16 @@ class Changes:
             self._split(worst.item, worst.column)
             effect = Effect(*zip(before, _counts(self.responses), strict=True))
             steps.append(replace(step, effect=effect))
-            whole.discard(worst.item)
+            original_items.discard(worst.item)
         return tuple(steps)
 
     def _check_new(self, names: Sequence[str], move: str, allowed: Sequence[Any] = ()) -> None:
         others = [label for label in self.responses.items.tolist() if label not in allowed]
-        taken = set(map(text_of, others)) & set(names)
-        if taken:
-            raise OptionError(f"`{move}` makes an item {listed(sorted(taken))}, and there is one of that name already.")
+        used_names = set(map(text_of, others)) & set(names)
+        if used_names:
+            raise OptionError(
+                f"`{move}` makes an item {listed(sorted(used_names))}, and there is one of that name already."
+            )
 
 
 def parts_of_split_items(moves: Sequence[Move], labels: NDArray[np.object_]) -> list[Ints]:
@@ -421,11 +423,11 @@ class LargestDif(NamedTuple):
 def _largest_dif(study: Analysis, column: str, items: set[str]) -> LargestDif:
     labels = grouping_of(column, column_of(study.responses, column)).labels
     table = study.dif(labels, nonuniform=False, level=RESOLVED).items
-    found = LargestDif(column, "", 0.0)
+    largest = LargestDif(column, "", 0.0)
     for item, flagged, size in zip(table["item"].tolist(), table["flagged"], table["largest"], strict=True):
-        if flagged and text_of(item) in items and abs(size) > found.size:
-            found = LargestDif(column, text_of(item), float(abs(size)))
-    return found
+        if flagged and text_of(item) in items and abs(size) > largest.size:
+            largest = LargestDif(column, text_of(item), float(abs(size)))
+    return largest
 
 
 class Kind(NamedTuple):
@@ -447,11 +449,11 @@ def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
     if name not in KINDS:
         raise OptionError(f"there is no move {name!r}; moves are {', '.join(KINDS)}.")
     kind = KINDS[name]
-    known = {**kind.arguments, **kind.optional}
+    check_of_argument = {**kind.arguments, **kind.optional}
     for key, value in arguments.items():
-        if key not in known:
-            raise OptionError(f"the move {name!r} has no {key!r}; it has {', '.join(known)}.")
-        if not known[key](value):
+        if key not in check_of_argument:
+            raise OptionError(f"the move {name!r} has no {key!r}; it has {', '.join(check_of_argument)}.")
+        if not check_of_argument[key](value):
             raise OptionError(
                 f"the move {name!r} has {key} = {value!r}, which it cannot be.{WHAT_IT_TAKES.get(key, '')}"
             )
@@ -586,8 +588,8 @@ def _is_numbers(value: Any) -> bool:
 
 def _is_rising_categories(value: Any) -> bool:
     """New categories of the old ones: whole numbers from 0 that rise by steps of 0 or 1."""
-    whole = isinstance(value, list | tuple) and len(value) > 1 and all(type(one) is int for one in value)
-    return whole and value[0] == 0 and set(np.diff(value).tolist()) <= {0, 1}
+    is_list_of_numbers = isinstance(value, list | tuple) and len(value) > 1 and all(type(one) is int for one in value)
+    return is_list_of_numbers and value[0] == 0 and set(np.diff(value).tolist()) <= {0, 1}
 
 
 def _is_chance(value: Any) -> bool:

@@ -303,14 +303,14 @@ class AnalysisOfPeople:
         likelihood that go with the lowest and the highest score on all items. Of an item that was split by groups,
         of which nobody has two parts, the lowest score is on the easiest and the highest on the hardest."""
         test = Form(self.calibration.thresholds, self._layout)
-        known = self.calibration.known
-        if self.facets or self._layout.binary or not known.any():
+        has_difficulty = self.calibration.known
+        if self.facets or self._layout.binary or not has_difficulty.any():
             return {}
         location = self.calibration.difficulty
-        on_easiest = known.copy()
-        on_hardest = known.copy()
+        on_easiest = has_difficulty.copy()
+        on_hardest = has_difficulty.copy()
         for parts in parts_of_split_items(self.moves, self.calibration.labels):
-            parts = parts[known[parts]]
+            parts = parts[has_difficulty[parts]]
             easiest_last = parts[np.argsort(-location[parts])]
             on_easiest[easiest_last[:-1]] = False
             on_hardest[easiest_last[1:]] = False

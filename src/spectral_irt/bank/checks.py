@@ -49,8 +49,8 @@ def check_bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], la
 
 def _is_number(value: Any, *, least: float = -np.inf, above: float = -np.inf) -> bool:
     """A finite number, at least `least` and larger than `above`; True and False are none."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return known and value >= least and value > above
+    is_finite = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_finite and value >= least and value > above
 
 
 def _is_count(value: Any) -> bool:

@@ -198,12 +198,12 @@ def _under_model(bank: Bank, information: Floats) -> Floats | None:
     """Covariance of all thresholds by the information matrix; None where it is singular."""
     calibration = bank.calibration
     item = calibration.layout.item
-    known = calibration.known[item]
+    has_difficulty = calibration.known[item]
     anchored = calibration.anchored[item]
     precision = _prior_precisions(bank)
-    informed = known & (np.diag(information) + precision > 0)
+    informed = has_difficulty & (np.diag(information) + precision > 0)
     free = np.flatnonzero(informed & ~anchored)
-    fixed = np.flatnonzero(known & anchored)
+    fixed = np.flatnonzero(has_difficulty & anchored)
     covariance = np.zeros_like(information)
     covariance[fixed, fixed] = _finite_se(calibration)[fixed] ** 2
     if not len(free):

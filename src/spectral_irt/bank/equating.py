@@ -123,14 +123,14 @@ def _asked_form(source: Source, side: str, name: str | None, items: Sequence[Any
     if name in names:
         return AskedForm(f"{letter}: {name}", forms[names.index(name)].items)
     if name in (ALL, ALL_ITEMS):
-        whole = letter
+        name_of_all = letter
         if forms and (len(forms) > 1 or ALL in names):
-            whole = f"{letter}: {ALL_ITEMS}"
-        return AskedForm(whole, None)
-    known = f"it keeps no names of forms; say {ALL!r}"
+            name_of_all = f"{letter}: {ALL_ITEMS}"
+        return AskedForm(name_of_all, None)
+    what_it_has = f"it keeps no names of forms; say {ALL!r}"
     if names:
-        known = f"it has {listed(names)}, and {_name_of_all(names)!r}"
-    raise OptionError(f"{letter} has no form {name!r}; {known}.")
+        what_it_has = f"it has {listed(names)}, and {_name_of_all(names)!r}"
+    raise OptionError(f"{letter} has no form {name!r}; {what_it_has}.")
 
 
 def pairs_of_forms(a: Bank, b: Bank, asked: str | None = None) -> list[tuple[str | None, str | None]]:

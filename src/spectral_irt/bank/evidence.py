@@ -364,27 +364,27 @@ class Posterior:
 
     def after(self, step: Floats) -> Quadratic:
         """The evidence of everything, the new responses with it, at the thresholds after this step."""
-        kept = self.kept
+        evidence = self.kept
         new = self.new
         beta = self.beta + step
         gradient = self.gradient() - self._information_times(step)
         if new is None:
-            return replace(kept, beta=beta, gradient=gradient)
-        if kept.has_matrix:
+            return replace(evidence, beta=beta, gradient=gradient)
+        if evidence.has_matrix:
             score_squares = new.score_sums(0 * new.gradient)[0]
             return Quadratic(
                 beta=beta,
-                information=kept.information + new.dense(),
+                information=evidence.information + new.dense(),
                 gradient=gradient,
-                mean_of_others=kept.mean_of_others,
-                squares=kept.squares + diagonal_of(score_squares, self.layout),
+                mean_of_others=evidence.mean_of_others,
+                squares=evidence.squares + diagonal_of(score_squares, self.layout),
             )
         return Quadratic(
             beta=beta,
-            information=kept.information + new.own,
+            information=evidence.information + new.own,
             gradient=gradient,
             mean_of_others=self._renewed_means_of_others(new, self.layout.mean(beta)),
-            squares=kept.squares + self._kept_ratio() * new.information,
+            squares=evidence.squares + self._kept_ratio() * new.information,
         )
 
     def _kept_ratio(self) -> Floats:
@@ -418,12 +418,12 @@ class Posterior:
         layout = self.layout
         share_above = ratio_or_zero(n_above + self.gradient(), n_below + n_above)
         if layout.binary:
-            known = np.where(self.fixed, CERTAIN, self.information)
+            information = np.where(self.fixed, CERTAIN, self.information)
             deviation = self.location_prior.deviation(self.beta)
             some = self.has_information
             alpha = renewed_precision(
                 deviation[some],
-                known[some],
+                information[some],
                 share_above[some],
                 self.precisions.locations,
                 self.location_prior.fade[some],

@@ -270,15 +270,15 @@ def adaptive_text(items: Bank | Calibration | RaschEstimator, program: str) -> s
     """
     check_option("program", program, PROGRAMS)
     calibration = calibration_of(items)
-    known = np.flatnonzero(calibration.known)
-    names = readable(calibration.labels[known])
+    exported = np.flatnonzero(calibration.known)
+    names = readable(calibration.labels[exported])
     if program == "mirtcat" and not calibration.layout.binary:
-        return _partial_credit_for_mirt(calibration, known, names)
+        return _partial_credit_for_mirt(calibration, exported, names)
     several = calibration.labels[calibration.layout.max_score > 1]
     if len(several):
         verb = one_or_many(len(several), "has", "have")
         raise BankError(f"{program} knows right and wrong answers only; {listed(several)} {verb} several thresholds.")
-    difficulty = calibration.difficulty[known].tolist()
+    difficulty = calibration.difficulty[exported].tolist()
     if program == "jscat":
         return _for_jscat(names, difficulty)
     heads = {"catsim": "item,a,b,c,d", "adaptivetesting": "ids,a,b,c,d", "mirtcat": "item,a1,d,g,u"}

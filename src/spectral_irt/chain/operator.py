@@ -382,8 +382,8 @@ class Neighbors:
     def deviation(self, v: Floats) -> Floats:
         """L v = v - W v, for one vector or for the columns of a matrix; what is alone is its own level."""
         share = as_columns(self.share, v)
-        alone = as_columns(self.alone, v)
-        return np.where(alone, 0.0, v - share * self.rows.sum(_sums_of_averages, share * v))
+        is_alone = as_columns(self.alone, v)
+        return np.where(is_alone, 0.0, v - share * self.rows.sum(_sums_of_averages, share * v))
 
     @cached_property
     def self_weight(self) -> Floats:

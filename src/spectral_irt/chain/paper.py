@@ -160,10 +160,10 @@ def algorithm_2(
     """
     y = _counts_of_pairs(y)
     rows = _row_sums(y)
-    own = np.maximum(rows, 1.0) if d is None else np.asarray(d, dtype=float)
-    if np.any(own < rows):
+    diagonal = np.maximum(rows, 1.0) if d is None else np.asarray(d, dtype=float)
+    if np.any(diagonal < rows):
         raise OptionError("every d_i must be at least the row sum of Y for its item.")
-    return _power(y, own, beta_range, tol, max_iter, stop)
+    return _power(y, diagonal, beta_range, tol, max_iter, stop)
 
 
 def two_phase(

@@ -587,10 +587,10 @@ class Prior:
         highest = layout.max_score[item][:, None]
         below = (places == category[:, None]).astype(float)
         above = ((places == category[:, None] + 1) & (places <= highest)).astype(float)
-        alone = below - above  # moves the log odds of the category, and of no other
-        expected = np.einsum("nu,nuv,nv->n", alone, item_blocks[item], alone)
+        move = below - above  # moves the log odds of the category, and of no other
+        expected = np.einsum("nu,nuv,nv->n", move, item_blocks[item], move)
         inside = (category > 0) & (category < highest[:, 0])
-        log_odds = np.where(inside[:, None], alone / 2, alone)
+        log_odds = np.where(inside[:, None], move / 2, move)
         follow = np.einsum("nuv,nv->nu", covariance[item], log_odds)
         variance = np.einsum("nu,nu->n", log_odds, follow)
         precision = safe_divide(1.0, variance) - expected  # without the category

@@ -342,8 +342,8 @@ def score_models(
             ],
         }
         _show_models(columns, cells)
-        told = f"Predicted from {len(listed.prompts):,} of {listed.predictor.n_all:,} prompts. {listed.sentence}"
-        say(console(), Text(told))
+        sentence = f"Predicted from {len(listed.prompts):,} of {listed.predictor.n_all:,} prompts. {listed.sentence}"
+        say(console(), Text(sentence))
         say_written([output])
 
     def record() -> dict[str, Any]:

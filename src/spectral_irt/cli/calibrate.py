@@ -61,17 +61,17 @@ def look_at(job: FitJob, mode: Mode) -> None:
         method, threads = job.method, job.call.threads
         if threads is not None:
             responses = responses.with_engine(LocalEngine(threads))
-        of = {} if responses.people is None else job.groups(responses.people, responses)
+        groups = {} if responses.people is None else job.groups(responses.people, responses)
         if responses.facets is not None:  # an item by one rater is no item by itself: what a fit finds is what there is
             about_the_data = job.findings_of_ratings(responses, progress)
         else:
             # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-            found = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
-            about_the_data = list(found.findings)
+            rough_fit = spectral_fit(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
+            about_the_data = list(rough_fit.findings)
             if method.design != "adaptive":  # which would explain what the test finds
                 progress.say("conditional against marginal likelihood")
                 with suppress(*UNTESTABLE):
-                    test = hausman(responses, found.thresholds, of.get(method.population_by or ""))
+                    test = hausman(responses, rough_fit.thresholds, groups.get(method.population_by or ""))
         form = job.results.form
         about_forms = () if form is None else booklets_of(responses, form).findings(responses)
     beside_the_data = {"regularization", "not_converged", "bias_correction"}

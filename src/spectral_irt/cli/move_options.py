@@ -174,14 +174,14 @@ class MoveOptions:
             wanted.append(Move("drop_persons", {"persons": _persons_in(self.persons_file)}))
         joined = []
         for text in self.join:
-            found = _JOINED.fullmatch(text)
-            assert found is not None
-            if "+" not in found["items"]:
-                joined_by_plus = "+".join(found["items"].split(","))
+            match = _JOINED.fullmatch(text)
+            assert match is not None
+            if "+" not in match["items"]:
+                joined_by_plus = "+".join(match["items"].split(","))
                 example = joined_by_plus if "+" in joined_by_plus else "q3+q4"
                 raise OptionError(f"--join is {text!r}; it is two items or more joined by +, as in --join {example}.")
-            name = {} if found["name"] is None else {"name": found["name"]}
-            joined.append(Move("join", {"items": found["items"].split("+"), **name}))
+            name = {} if match["name"] is None else {"name": match["name"]}
+            joined.append(Move("join", {"items": match["items"].split("+"), **name}))
         names = {each.arguments.get("name") or "+".join(each.arguments["items"]) for each in joined}
         collapsed = [Move("collapse", {"item": item, "categories": new}) for item, new in self.collapse]
         wanted += [each for each in collapsed if each.arguments["item"] not in names]

@@ -119,13 +119,13 @@ def displaced_as_a_whole(optimum: PenalizedPoint, matrices: Matrices | None, fix
     answers = optimum.point.rows_with_scores.prepare(answers_given_score, optimum.point.tables)
     delta = np.zeros(layout.n_items)
     at_anchor = ItemEquations(*answers.sum(item_equations, delta))
-    there = at_anchor
+    equations = at_anchor
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
-            newton_step = np.clip(there.value / there.slope, -LONGEST_STEP, LONGEST_STEP)
-            step = np.where(fixed & (there.slope > 0), newton_step, 0.0)
+            newton_step = np.clip(equations.value / equations.slope, -LONGEST_STEP, LONGEST_STEP)
+            step = np.where(fixed & (equations.slope > 0), newton_step, 0.0)
         delta = np.clip(delta + step, -FARTHEST, FARTHEST)
-        there = ItemEquations(*answers.sum(item_equations, delta))
+        equations = ItemEquations(*answers.sum(item_equations, delta))
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
     feedback = Feedback(np.zeros(layout.n_items), np.zeros(layout.n_items))
@@ -135,10 +135,10 @@ def displaced_as_a_whole(optimum: PenalizedPoint, matrices: Matrices | None, fix
         secant = np.where(delta == 0, at_anchor.slope, at_anchor.value / delta)
         # What comes back to an item by way of the others grows as its information does.
         left = np.maximum(1 - feedback.share * secant / at_anchor.slope, LEAST_SHARE)
-        left_there = np.maximum(1 - feedback.share * there.slope / at_anchor.slope, LEAST_SHARE)
+        left_there = np.maximum(1 - feedback.share * equations.slope / at_anchor.slope, LEAST_SHARE)
         displacement = np.clip(delta / left, -FARTHEST, FARTHEST)
-        se = np.sqrt(np.maximum(there.noise + feedback.noise, 0)) / (there.slope * left_there)
-    has_value = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (there.slope > 0)
+        se = np.sqrt(np.maximum(equations.noise + feedback.noise, 0)) / (equations.slope * left_there)
+    has_value = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (equations.slope > 0)
     return Displacements(np.where(has_value, displacement, np.nan), np.where(has_value, se, np.nan))
 
 

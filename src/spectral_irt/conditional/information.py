@@ -309,10 +309,10 @@ class PatternRows(PeopleRows):
         start = 0
         for part in self.patterns:
             stop = start + int(part.counts.sum())
-            given = _given_score(part, cumulated, self.series_from)
-            passed[:, start:stop] = given.passed
-            c[:, start:stop] = given.c
-            log_gamma += given.log_gamma
+            answers = _given_score(part, cumulated, self.series_from)
+            passed[:, start:stop] = answers.passed
+            c[:, start:stop] = answers.c
+            log_gamma += answers.log_gamma
             start = stop
         people = np.repeat(self.people, np.diff(self.indptr))
         c *= np.sqrt(people)
@@ -350,9 +350,9 @@ def _given_score(part: PatternPart, cumulated: Floats, series_from: float) -> Pa
 
         passed = passed_by_series(cumulated.T[1:, part.items.T], part.scores, part.max_scores, series_from)
     if passed is None:
-        given = part_given(part, cumulated)
-        passed = given.passed  # levels x items x patterns
-        log_gamma = float(part.people @ given.log_gamma)
+        answers = part_given(part, cumulated)
+        passed = answers.passed  # levels x items x patterns
+        log_gamma = float(part.people @ answers.log_gamma)
     n = np.arange(1.0, len(passed) + 1)[:, None, None]
     # sum over k' of P(X >= max(k, k')) = (k) P(X >= k) + sum over k' > k of P(X >= k')
     higher = passed.sum(axis=0) - np.cumsum(passed, axis=0)

@@ -101,8 +101,8 @@ class Likelihood:
         elif self.tables is None:
             rows, totals = self.rows.map_and_sum(PatternRows.evaluate, padded_sums(layout, beta))
             sums = OrderedSums(*totals)
-            own, inner = balance_rows(layout, sums.covariance, sums.outer, sums.around)
-            point = Point(beta, layout, rows, sums.expected - self.passed, own, inner)
+            blocks, inner = balance_rows(layout, sums.covariance, sums.outer, sums.around)
+            point = Point(beta, layout, rows, sums.expected - self.passed, blocks, inner)
             if self.people:
                 loglik = -float(self.passed @ beta) - sums.log_gamma
                 point = replace(point, loglik=loglik, people=partial(self.people, beta))

@@ -182,8 +182,8 @@ class Ridge:
         for g in np.flatnonzero(self.alpha > 0):
             members = np.flatnonzero(self.group == g)
             share = unknown[members] / (unknown[members] + self.alpha[g])
-            known = self.fade[members] @ share**2 + IMAGINARY_ITEMS * self.alpha[g]
-            columns[members, g] = np.sqrt(2 / known) * pull[members]
+            curvature = self.fade[members] @ share**2 + IMAGINARY_ITEMS * self.alpha[g]
+            columns[members, g] = np.sqrt(2 / curvature) * pull[members]
         return columns
 
     def with_new_precision(self, eta: Floats, information: Floats, unknown: Floats) -> Ridge:

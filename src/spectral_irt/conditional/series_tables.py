@@ -434,9 +434,9 @@ def point_at(tables: Tables, rows: Prepared, beta: Floats, passed: Floats) -> Ta
     ones = np.ones(layout.n_entries)
     cells, around = rows.sum(factors_twice, tables.weighted_sum(tables.factor, ones), ones)
     around = around + tables.contract([tables.factor], [cells])
-    own, inner = balance_rows(layout, sums.covariance + blocks, outer, around)
+    own_blocks, inner = balance_rows(layout, sums.covariance + blocks, outer, around)
     gradient = sums.expected + expected - passed
-    return TablePoint(beta, layout, rows, gradient, own, inner, tables, collected=collected)
+    return TablePoint(beta, layout, rows, gradient, own_blocks, inner, tables, collected=collected)
 
 
 def _scale(tables: Tables, count: Floats, blocks: Floats, pairs: Floats) -> Floats:

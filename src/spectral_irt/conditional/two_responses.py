@@ -52,14 +52,14 @@ class TwoResponses(ExactLikelihood):
         gradient = np.zeros(len(beta))
         for c, difference in enumerate(sharing.differences):
             gradient += difference.T @ (beyond[:, c] - (sharing.category > c))
-        own = sharing.item_blocks(beyond)
+        own_blocks = sharing.item_blocks(beyond)
         self.point = PointOfTwo(
             beta,
             self.layout,
             self.rows,
             gradient,
-            own,
-            own,
+            own_blocks,
+            own_blocks,
             loglik=float(log_p[np.arange(len(log_p)), sharing.category].sum()),
             people=partial(self.people, beta),
             likelihood=self,
@@ -150,14 +150,18 @@ class Sharing:
         layout = responses.thresholds
         first, second, category, category_of_second = responses.entries.gather(_two_responses, layout)
         way = np.arange(layout.widest + 1)
-        rest = (category + category_of_second)[:, None] - way
-        possible = (way <= layout.max_score[first, None]) & (rest >= 0) & (rest <= layout.max_score[second, None])
+        category_of_rest = (category + category_of_second)[:, None] - way
+        possible = (
+            (way <= layout.max_score[first, None])
+            & (category_of_rest >= 0)
+            & (category_of_rest <= layout.max_score[second, None])
+        )
         is_step = possible[:, :-1] & possible[:, 1:]
         return cls(
             layout=layout,
             possible=possible,
             passed=np.where(is_step, layout.first[first, None] + way[:-1], -1),
-            lost=np.where(is_step, layout.first[second, None] + rest[:, :-1] - 1, -1),
+            lost=np.where(is_step, layout.first[second, None] + category_of_rest[:, :-1] - 1, -1),
             category=category,
         )
 

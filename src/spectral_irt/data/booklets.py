@@ -373,16 +373,16 @@ def _with_wrong(block: Block, form: Ints, members: Mask, asked: Mask) -> Block:
         person, item = np.nonzero(members.T[form[some]] & ~answered & counts_as_wrong)
         persons.append(some[person])
         items.append(item)
-    more = np.concatenate(persons)
+    person_of_missing = np.concatenate(persons)
     # Items increase within the right and within the wrong responses of a person.
-    person = np.concatenate([block.person_of_response(), more])
+    person = np.concatenate([block.person_of_response(), person_of_missing])
     item = np.concatenate([block.items, np.concatenate(items)])
-    wrong = np.concatenate([~block.right(), np.ones(len(more), dtype=bool)])
+    wrong = np.concatenate([~block.right(), np.ones(len(person_of_missing), dtype=bool)])
     place = np.lexsort((item, wrong, person))
     options = block.options
     if options is not None:
-        options = np.concatenate([options, np.full(len(more), BLANK, dtype=options.dtype)])[place]
-    counts = block.counts + np.bincount(more, minlength=block.n_persons)
+        options = np.concatenate([options, np.full(len(person_of_missing), BLANK, dtype=options.dtype)])[place]
+    counts = block.counts + np.bincount(person_of_missing, minlength=block.n_persons)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     return Block(indptr, indptr[:-1] + block.scores, item[place].astype(np.int32), options)
 
@@ -400,12 +400,12 @@ def blanks_by_item(responses: Responses, booklets: Booklets) -> Ints:
 def _blanks(block: Block, form: Ints, layout: Thresholds, members: Mask) -> Ints:
     rows = rows_of(block, layout)
     counts = np.zeros((2, layout.n_items), dtype=np.int64)
-    known = (form >= 0) & (rows.counts > 0)
+    has_form = (form >= 0) & (rows.counts > 0)
     person = np.repeat(np.arange(block.n_persons), rows.counts)
     last = np.full(block.n_persons, -1, dtype=np.int64)
     np.maximum.at(last, person, rows.items)
-    for k in np.unique(form[known]).tolist():
-        chosen = known & (form == k)
+    for k in np.unique(form[has_form]).tolist():
+        chosen = has_form & (form == k)
         answered = np.bincount(rows.items[chosen[person]], minlength=layout.n_items)
         # People who reached each item: those whose last response is at it or after it.
         ends = np.bincount(last[chosen], minlength=layout.n_items)

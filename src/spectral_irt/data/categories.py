@@ -81,10 +81,10 @@ class Used:
             things, thing = of
             used = used_by_group(used, thing)
             names = things[thing]
-        settled = settle(used, items, scoring, source, names)
-        category = settled.category[item_at, : self.table.shape[1]].astype(np.int32)
-        final = ((item_at.astype(np.int32)[:, None] << settled.thresholds.bits) | category).reshape(-1)
-        return settled, lambda slots: final[self._place(slots)]
+        result = settle(used, items, scoring, source, names)
+        category = result.category[item_at, : self.table.shape[1]].astype(np.int32)
+        final = ((item_at.astype(np.int32)[:, None] << result.thresholds.bits) | category).reshape(-1)
+        return result, lambda slots: final[self._place(slots)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,19 +267,19 @@ def without_unused(answers: Responses, scoring: Scoring, of: tuple[Labels, Ints]
     if of is not None:
         used = used_by_group(used, of[1])
         names = of[0][of[1]]
-    settled = settle(used, answers.items, replace(scoring, reverse=()), answers.source, names)
+    final = settle(used, answers.items, replace(scoring, reverse=()), answers.source, names)
     person, item, category = answers.answers()
-    category = settled.category[item, value[item, category.astype(np.int64)]]
+    category = final.category[item, value[item, category.astype(np.int64)]]
     return answers.from_codes(
         person,
         item,
         category,
         persons=answers.persons,
         items=answers.items,
-        thresholds=settled.thresholds,
+        thresholds=final.thresholds,
         source=answers.source,
-        codes=settled.codes,
-        notes=settled.notes,
+        codes=final.codes,
+        notes=final.notes,
     )
 
 
@@ -289,6 +289,6 @@ def looks_ordered(responses: Responses) -> bool:
     answers (9, 99) leave a gap, and ages or grades stand in a single column."""
     codes = responses.category_codes()
     seen = np.unique(codes[np.isfinite(codes)])
-    whole = len(seen) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(seen) - 1
+    are_codes = len(seen) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(seen) - 1
     many = int(np.sum(np.isfinite(codes).sum(axis=1) > 2))  # unused categories were collapsed
-    return bool(whole and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)
+    return bool(are_codes and len(seen) <= 10 and many >= 2 and 10 * many >= responses.n_items)

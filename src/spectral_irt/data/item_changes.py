@@ -34,9 +34,9 @@ def split_item(responses: Responses, item: int, names: Sequence[str], group: Int
     layout = responses.thresholds
     size = int(layout.max_score[item])
     first = int(layout.first[item])
-    more = len(names) - 1
+    n_more = len(names) - 1
     new_code = np.arange(layout.n_entries, dtype=np.int32)
-    new_code[first + size :] += more * size
+    new_code[first + size :] += n_more * size
     blocks = responses.engine.prepare(
         _split_block, responses.blocks, new_code, first, size, each=[_of_blocks(responses, group)]
     ).parts
@@ -246,12 +246,12 @@ def _with_used_codes_only(responses: Responses, items: Sequence[int]) -> Respons
 
 def _merged_labels(responses: Responses, item: int, new_category: Ints) -> Mapping[float, str]:
     """What the codes of an item mean where the file says so; of merged categories all that they meant."""
-    known = responses.answer_labels.get(responses.items[item], {})
+    meanings = responses.answer_labels.get(responses.items[item], {})
     codes = responses.category_codes()[item]
     labels: dict[float, str] = {}
     for category in range(int(new_category.max()) + 1):
         together = codes[new_category == category]
-        texts = [known[code] for code in together.tolist() if code in known]
+        texts = [meanings[code] for code in together.tolist() if code in meanings]
         if texts:
             labels[float(np.nanmin(together))] = " / ".join(texts)
     return labels
@@ -264,12 +264,12 @@ def with_excess(changed: Responses, before: Responses, new_items: Ints, old_item
     if before.code_excess is None and np.array_equal(low, high, equal_nan=True):
         return replace(changed, codes_high=None)
     earlier = np.zeros(before.n_persons) if before.code_excess is None else before.code_excess
-    more = _sums_of_codes(before, old_items) - _sums_of_codes(changed, new_items)
+    lost_excess = _sums_of_codes(before, old_items) - _sums_of_codes(changed, new_items)
     if len(old_items) > len(new_items):
         # Who lacks a part of a super-item has none of its codes, and whose excess the other parts had is not known.
         has_all = before.take_items(old_items).counts == len(old_items)
-        more = np.where(has_all, more, np.where(earlier == 0, 0.0, np.nan))
-    return replace(changed, code_excess=earlier + more)
+        lost_excess = np.where(has_all, lost_excess, np.where(earlier == 0, 0.0, np.nan))
+    return replace(changed, code_excess=earlier + lost_excess)
 
 
 def _sums_of_codes(responses: Responses, items: Ints) -> Floats:

@@ -156,11 +156,11 @@ def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
     ([1, -1], [1, -1])
     """
     wanted = _plain(labels)
-    known = _plain(known)
-    place_of = {label: k for k, label in enumerate(known)}
+    known_labels = _plain(known)
+    place_of = {label: k for k, label in enumerate(known_labels)}
     place = [place_of.get(label, -1) for label in wanted]
     if -1 in place:
-        _match_as_text(wanted, known, place)
+        _match_as_text(wanted, known_labels, place)
     return np.array(place, dtype=np.int64)
 
 

@@ -293,17 +293,17 @@ def _thresholds(record: dict[str, Any], n_items: int) -> dict[str, Any]:
 
 
 def _labels(whole: memoryview, record: dict[str, Any], which: str, n: int) -> Labels:
-    found: Labels
+    labels: Labels
     if "numbers" in record[which]:
         place = record[which]["numbers"]
-        found = np.frombuffer(_section(whole, place), "<i8")
-        if zlib.crc32(found.data) != place[2]:
+        labels = np.frombuffer(_section(whole, place), "<i8")
+        if zlib.crc32(labels.data) != place[2]:
             raise _Damaged("is damaged: its labels do not agree with their checksum")
     else:
-        found = label_array(_values(record[which]["labels"], which))
-    if len(found) != n:
-        raise ValueError(f"{len(found):,} {which} instead of {n:,}")
-    return found
+        labels = label_array(_values(record[which]["labels"], which))
+    if len(labels) != n:
+        raise ValueError(f"{len(labels):,} {which} instead of {n:,}")
+    return labels
 
 
 def _values(values: Any, what: str, kinds: Any = LABEL) -> list[Any]:

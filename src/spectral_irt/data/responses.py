@@ -310,9 +310,9 @@ class Responses:
             passed[one.items] += one.right.sum(axis=0)
         others = self.entries if shared is None else shared.rest
         if others is not None:
-            more = others.sum(kernels.item_counts, layout.n_entries)
-            met = met + more[0]
-            passed = passed + more[1]
+            counts = others.sum(kernels.item_counts, layout.n_entries)
+            met = met + counts[0]
+            passed = passed + counts[1]
         lowest = (met - passed)[layout.first]
         return np.concatenate([lowest[:, None], layout.table(passed, np.nan)], axis=1)
 
@@ -400,9 +400,9 @@ class Responses:
             texts = dict([header]) | texts  # a table without a header: its first row is about an item
         labels = list(texts)
         place = positions(labels, items).tolist()
-        known = {items[k]: texts[label] for label, k in zip(labels, place, strict=True) if k >= 0}
+        text_of_item = {items[k]: texts[label] for label, k in zip(labels, place, strict=True) if k >= 0}
         unknown = [label for label, k in zip(labels, place, strict=True) if k < 0]
-        if not known:
+        if not text_of_item:
             raise OptionError(
                 f"{where}: no item of {self.source} ({listed(items)}) is among those with a text ({listed(labels)}). "
                 "Check that both name items alike."
@@ -413,7 +413,7 @@ class Responses:
             sentence = f"{where} has texts for {listed(unknown)}, which {are} of {self.source}."
             remedy = "Nothing to do if these were left out on purpose; else check that both name items alike."
             notes = (*notes, Finding("texts_of_no_items", "note", sentence, remedy))
-        return replace(self, item_texts={**self.item_texts, **known}, notes=notes)
+        return replace(self, item_texts={**self.item_texts, **text_of_item}, notes=notes)
 
     def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""

@@ -76,10 +76,10 @@ def shared_sets(
     sets = _tables_of_sets(responses, items_of_people(responses, first[worth]), set_of_person)
     if sets is None:
         return None
-    rest = None
+    others = None
     if (set_of_person < 0).any():
-        rest = responses.take_persons(set_of_person < 0)
-    return SharedSets(sets, rest, n_items)
+        others = responses.take_persons(set_of_person < 0)
+    return SharedSets(sets, others, n_items)
 
 
 def _item_numbers(n_items: int) -> NDArray[np.uint64]:

@@ -338,15 +338,15 @@ def _of_fractions(kinds: list[str]) -> str:
 def _of_many_numbers(kinds: list[str]) -> str:
     """What to do about whole numbers that are too many for the categories of an answer: points, counts, percentages."""
     numbers = [_number(kind) for kind in kinds if _is_number(kind)]
-    whole = [number for number in numbers if number >= 0 and number.is_integer()]
-    if len(whole) <= MOST_LABELS or len(whole) < len(kinds):
+    whole_numbers = [number for number in numbers if number >= 0 and number.is_integer()]
+    if len(whole_numbers) <= MOST_LABELS or len(whole_numbers) < len(kinds):
         return ""
-    high = int(max(whole))
+    high = int(max(whole_numbers))
     step = high // FEW_CATEGORIES + 1
     spans = [f"{low} to {low + step - 1}" for low in range(0, 2 * step, step)]
     return (
-        f" These are {len(whole):,} different whole numbers, too many for the categories of an answer: cut them into "
-        f"about {FEW_CATEGORIES} ordered categories, such as {', '.join(spans)} and so on; or say `threshold=` for "
+        f" These are {len(whole_numbers):,} different whole numbers, too many for the categories of an answer: cut them "
+        f"into about {FEW_CATEGORIES} ordered categories, such as {', '.join(spans)} and so on; or say `threshold=` for "
         "right and wrong."
     )
 

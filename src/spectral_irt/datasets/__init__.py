@@ -118,6 +118,6 @@ def _sample(task: str, k: int, right: bool) -> dict[str, object]:
     document: dict[str, object] = {"question": f"question {k}"}
     if task == "reading":
         document["passage"] = f"text {1 + k // PASSAGE}"
-    said, about = ["1" if right else "0"], {"filter": "none", "metrics": ["acc"], "doc_hash": f"{task}-{k}"}
-    record = {"doc_id": k, "doc": document, "target": "1", "resps": [said], "filtered_resps": said}
+    answer, about = ["1" if right else "0"], {"filter": "none", "metrics": ["acc"], "doc_hash": f"{task}-{k}"}
+    record = {"doc_id": k, "doc": document, "target": "1", "resps": [answer], "filtered_resps": answer}
     return {**record, **about, "acc": float(right)}

@@ -59,10 +59,10 @@ class Spill:
                 segment.madvise(mmap.MADV_DONTNEED)
 
     def put(self, array: Array) -> Array:
-        whole = np.ascontiguousarray(array)
-        size = -(-whole.nbytes // ALIGNED) * ALIGNED
+        contiguous = np.ascontiguousarray(array)
+        size = -(-contiguous.nbytes // ALIGNED) * ALIGNED
         if not size:
-            return whole
+            return contiguous
         with self._lock:
             try:
                 if self._file is None or self._mapped is None or self._end + size > len(self._mapped):
@@ -71,7 +71,7 @@ class Spill:
                     self._mapped = mmap.mmap(self._file.fileno(), max(size, SEGMENT))
                     self._segments.add(self._mapped)
                 self._file.seek(start := self._end)
-                left = memoryview(whole.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+                left = memoryview(contiguous.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
                 while len(left):
                     left = left[os.write(self._file.fileno(), left) :]
             except OSError as error:
@@ -79,7 +79,7 @@ class Spill:
                 raise cannot_spill(self.folder, error) from error
             self._end += size
             self.written += size
-            return np.frombuffer(self._mapped, whole.dtype, whole.size, start).reshape(whole.shape)
+            return np.frombuffer(self._mapped, contiguous.dtype, contiguous.size, start).reshape(contiguous.shape)
 
 
 def give_back_freed() -> None:

@@ -127,10 +127,10 @@ class LinearDesign:
         """The responses with the columns about persons that the formula names as facets: they enter where they meet a
         facet within persons, as in `wave:arm`. By itself such a column is in the abilities, and conditioned out."""
         facets = () if responses.facets is None else responses.facets.facet_names
-        known = {ITEMS, "item", *facets, *self.properties}
-        names = dict.fromkeys(name for term in self.terms if term not in known for name in term.split(INTERACTION))
+        factors = {ITEMS, "item", *facets, *self.properties}
+        names = dict.fromkeys(name for term in self.terms if term not in factors for name in term.split(INTERACTION))
         for name in names:
-            if name in known or name not in (responses.people or {}):
+            if name in factors or name not in (responses.people or {}):
                 continue
             of_facets = [term for term in self.terms if name in term.split(INTERACTION)]
             if any(not set(term.split(INTERACTION)) & {*facets, ITEMS, "item"} for term in of_facets):
@@ -142,16 +142,16 @@ class LinearDesign:
         return responses
 
     def _factors_of(self, term: str, facets: Sequence[str]) -> tuple[Factor, ...]:
-        known = [ITEMS, *facets, *self.properties]
+        columns = [ITEMS, *facets, *self.properties]
         names = term.split(INTERACTION)
-        if term in known:
-            if len(names) > 1 and set(names) <= set(known):
+        if term in columns:
+            if len(names) > 1 and set(names) <= set(columns):
                 raise OptionError(f"{term!r} is a column, and an interaction of two others; rename the column.")
             names = [term]
         factors = []
         for name in names:
-            if known.count(name) > 1:
-                raise OptionError(f"{name!r} stands for two things of {listed(known)}; rename one of them.")
+            if columns.count(name) > 1:
+                raise OptionError(f"{name!r} stands for two things of {listed(columns)}; rename one of them.")
             if name in (ITEMS, "item"):
                 factors.append(Factor("items", ITEMS))
             elif name in facets:
@@ -160,7 +160,7 @@ class LinearDesign:
                 factors.append(Factor("property", name))
             else:
                 raise OptionError(
-                    f"the design names {name!r}, which is no column of the answers; there are {listed(known)}."
+                    f"the design names {name!r}, which is no column of the answers; there are {listed(columns)}."
                 )
         return tuple(factors)
 
@@ -298,12 +298,14 @@ class DesignMatrix:
     def _values_of(self, name: str) -> list[Any]:
         """The value of a property of each item; an error for an item without one."""
         items = self.facets.items
-        known = {item: value for item, value in self.properties[name].items() if value is not None and value == value}
-        place = positions(items, known)
+        value_of_item = {
+            item: value for item, value in self.properties[name].items() if value is not None and value == value
+        }
+        place = positions(items, value_of_item)
         if (place < 0).any():
             absent = items[place < 0]
             raise OptionError(f"the property {name!r} is not known of {len(absent):,} items: {listed(absent)}.")
-        values = list(known.values())
+        values = list(value_of_item.values())
         return [values[k] for k in place.tolist()]
 
     def _offsets(self, labels: NDArray[Any], group: Ints) -> None:

@@ -444,11 +444,11 @@ def numbers_taken_for_words(properties: Mapping[str, Mapping[Any, Any]]) -> Iter
 
 def levels_alone(design: DesignMatrix, subset: Mapping[str, Ints]) -> Mask:
     """Levels of a facet that are compared with no other level: zero by definition, whatever the ratings are."""
-    alone = np.zeros(design.matrix.shape[1], dtype=bool)
+    is_alone = np.zeros(design.matrix.shape[1], dtype=bool)
     for term in design.terms:
         if term.of_facet and term.name in subset:
-            alone[term.columns] = np.bincount(subset[term.name])[subset[term.name]] == 1
-    return alone
+            is_alone[term.columns] = np.bincount(subset[term.name])[subset[term.name]] == 1
+    return is_alone
 
 
 class TermRidge(NamedTuple):

@@ -467,8 +467,8 @@ def marginal_information(
     if estimated[0]:
         of_thresholds = of_thresholds + np.trace(of_thresholds) * np.outer(to_mean, to_mean)
     cross = cross[:, estimated]
-    whole = np.block([[of_thresholds, cross], [cross.T, of_others]])
-    return MarginalInformation(whole, None, estimated, weights, design)
+    matrix = np.block([[of_thresholds, cross], [cross.T, of_others]])
+    return MarginalInformation(matrix, None, estimated, weights, design)
 
 
 def _order(groups: Sequence[Members]) -> int:
@@ -499,21 +499,21 @@ class MarginalErrors(NamedTuple):
 def errors_at(groups: Sequence[Members], fit: MarginalFit, *, with_sigma: bool, design: Any) -> MarginalErrors:
     """From the observed information; where people have weights, which count twice, from the sandwich around it."""
     populations = fit.populations
-    found = marginal_information(groups, fit.difficulty, populations, with_sigma=with_sigma, design=design)
+    information = marginal_information(groups, fit.difficulty, populations, with_sigma=with_sigma, design=design)
     # Of a free population one parameter is its origin.
-    n_of_populations = int(found.estimated.sum()) - int(found.estimated[0])
-    covariance = found.inverse()
-    if groups[0].weights is not None and found.single is None:
+    n_of_populations = int(information.estimated.sum()) - int(information.estimated[0])
+    covariance = information.inverse()
+    if groups[0].weights is not None and information.single is None:
         middle: Any = 0.0
-        for group, population, places in zip(groups, populations, found.places(populations), strict=True):
+        for group, population, places in zip(groups, populations, information.places(populations), strict=True):
             layout = group.responses.thresholds
             middle = middle + group.sum(score_squares, fit.difficulty, population, layout, places)
         covariance = covariance @ middle @ covariance
-    of_mean, of_log_sd = _population_variances(found, populations, covariance)
-    if found.single is not None:
+    of_mean, of_log_sd = _population_variances(information, populations, covariance)
+    if information.single is not None:
         unknown = np.full(len(populations), np.nan)
-        return MarginalErrors(1 / np.maximum(found.single, 1e-300), None, unknown, of_log_sd, n_of_populations)
-    weights = found.weights
+        return MarginalErrors(1 / np.maximum(information.single, 1e-300), None, unknown, of_log_sd, n_of_populations)
+    weights = information.weights
     of_thresholds = covariance[: len(weights), : len(weights)]
     with_mean = of_thresholds @ weights  # covariance of the thresholds with the mean one
     centered = of_thresholds - with_mean[:, None] - with_mean + weights @ with_mean

@@ -150,15 +150,15 @@ def count_scores(log: Log, metric: str, unscored: Counter[str], nan: Counter[str
 
 def score_notes(unscored: Counter[str], nan: Counter[str]) -> list[Finding]:
     """What is said of samples without a score, and of those whose score is no number: how many of which model."""
-    found = []
+    findings = []
     for code, count, what, otherwise in (
         ("unscored_samples", +unscored, "have no score and count as not answered", "be wrong"),
         ("nan_scores", +nan, "have a score that is no number (NaN) and count as wrong", "be left out"),
     ):
         sentence = f"{count.total():,} samples {what} ({listed(count)})."
         remedy = f"If they should {otherwise}, score them so in the harness."
-        found += [Finding(code, "warning", sentence, remedy)] if count else []
-    return found
+        findings += [Finding(code, "warning", sentence, remedy)] if count else []
+    return findings
 
 
 def number(value: Any) -> float | None:

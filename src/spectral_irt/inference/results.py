@@ -141,8 +141,8 @@ def adjust_p(p_values: ArrayLike, method: str) -> Floats:
     ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
     """
     p = np.asarray(p_values, dtype=float)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
+    places = np.flatnonzero(~np.isnan(p))
+    order = places[np.argsort(p[places], kind="stable")]
     rising = p[order]
     n = len(order)
     if method == "holm":

@@ -82,8 +82,8 @@ class Form:
                 longer[k : k + n] = np.logaddexp(longer[k : k + n], log_gamma - row[k])
             log_gamma = longer
         category = np.arange(passed.shape[1])
-        away = np.array([np.logaddexp.reduce(at * category - passed, axis=1).sum() for at in theta])
-        return np.exp(log_gamma + theta[:, None] * np.arange(len(log_gamma)) - away[:, None])
+        log_normalizer = np.array([np.logaddexp.reduce(at * category - passed, axis=1).sum() for at in theta])
+        return np.exp(log_gamma + theta[:, None] * np.arange(len(log_gamma)) - log_normalizer[:, None])
 
     def passed(self, theta: Floats) -> tuple[Floats, Floats]:
         """P(X >= k) of every threshold at these abilities, and its derivative: abilities x thresholds."""

@@ -34,10 +34,10 @@ class BeforeAfter(Display):
 
     @classmethod
     def of(cls, persons: Columns, cuts: Sequence[float], scale: Scale, frame_kind: str | None) -> BeforeAfter:
-        known = np.isfinite(persons["difference"])
-        if known.sum() < 2:
+        in_both = np.isfinite(persons["difference"])
+        if in_both.sum() < 2:
             raise OptionError("a picture of persons before and after takes two whom both fits have.")
-        chosen = {name: values[known] for name, values in persons.items()}
+        chosen = {name: values[in_both] for name, values in persons.items()}
         return cls(persons=chosen, cuts=tuple(sorted(cuts)), scale=scale, frame_kind=frame_kind)
 
     def columns(self) -> Columns:

@@ -87,13 +87,13 @@ class PersonChangePlot(Display):
         table = self.change.person_columns
         waves = [f"measure_{wave}" for wave in self.change.occasions.waves.tolist()]
         measures = np.column_stack([table[name] for name in waves])
-        known = np.isfinite(measures)
+        is_measured = np.isfinite(measures)
         several = np.flatnonzero(np.isfinite(table["change"]))
-        last = len(waves) - 1 - known[:, ::-1].argmax(axis=1)
+        last = len(waves) - 1 - is_measured[:, ::-1].argmax(axis=1)
         return {
             "person": table["person"][several],
             "arm": np.array(self.change.occasions.arms, dtype=object)[self.change.occasions.arm_of[several]],
-            "first": self.scale.measure(measures[several, known.argmax(axis=1)[several]]),
+            "first": self.scale.measure(measures[several, is_measured.argmax(axis=1)[several]]),
             "last": self.scale.measure(measures[several, last[several]]),
             "change_se": self.scale.width(table["change_se"][several]),
             "reliable": table["reliable"][several],

@@ -72,13 +72,13 @@ class KidMap(Display):
         if not layout.binary:
             labels = threshold_labels(study.calibration, slots)
         difficulty = study.calibration.thresholds[slots]
-        known = np.isfinite(difficulty)
+        has_difficulty = np.isfinite(difficulty)
         return cls.about(
             study,
             person=name,
-            labels=labels[known],
-            difficulty=difficulty[known],
-            passed=(layout.level[slots] <= category_of_slot)[known],
+            labels=labels[has_difficulty],
+            difficulty=difficulty[has_difficulty],
+            passed=(layout.level[slots] <= category_of_slot)[has_difficulty],
             ability=ability,
             se=float(estimates.se[position]),
             thresholds=not layout.binary,

@@ -164,8 +164,8 @@ class ScoreDistribution(Display):
         else:
             mean = float((100 * self.score / self.highest).mean())
             mean_in_words = f"{mean:.1f}%"
-            of = "right" if self.binary else "of the highest score"
-            x = f"percent {of} (people answered {self.n.min():,} to {self.n.max():,} {self.noun}s)"
+            part_of_score = "right" if self.binary else "of the highest score"
+            x = f"percent {part_of_score} (people answered {self.n.min():,} to {self.n.max():,} {self.noun}s)"
         ax.axvline(mean, color=INK, linestyle="--", linewidth=1)
         dress(ax, "How many people have which score", x, "people", grid="y")
         whole_ticks(ax, "y")

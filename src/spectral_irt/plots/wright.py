@@ -154,16 +154,16 @@ class WrightMap(Display):
         """The lines of labels of each column beside the people, in axes of this width: a column that needs less than
         its share leaves the rest to the others."""
         columns = list(self.beside.values())
-        rest = int((inches - (1 + 2 * SIDE) * self._people_inches(inches)) / LETTER_INCHES)
+        letters = int((inches - (1 + 2 * SIDE) * self._people_inches(inches)) / LETTER_INCHES)
         edges = self.edges()
         limits = (float(edges[0]), float(edges[-1]))
         needed = [LabelLines.of(*column, limits, rows).width for column in columns]
         lines: dict[int, LabelLines] = {}
         for k in np.argsort(needed, kind="stable").tolist():
-            share = int(np.clip(rest // (len(columns) - len(lines)), FEWEST_SHOWN, MOST_LETTERS))
+            share = int(np.clip(letters // (len(columns) - len(lines)), FEWEST_SHOWN, MOST_LETTERS))
             labels, values = columns[k]
             lines[k] = self._lines(labels, values, rows, share)
-            rest -= lines[k].width
+            letters -= lines[k].width
         return [lines[k] for k in range(len(columns))]
 
     def _people_inches(self, inches: float) -> float:
@@ -328,5 +328,5 @@ def _that_fit(names: list[str], letters: int) -> str:
 
 
 def _with_rest(names: list[str], shown: int) -> str:
-    rest = [f"+{len(names) - shown}"] if shown < len(names) else []
-    return BETWEEN.join([*names[:shown], *rest])
+    others = [f"+{len(names) - shown}"] if shown < len(names) else []
+    return BETWEEN.join([*names[:shown], *others])

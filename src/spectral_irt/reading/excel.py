@@ -340,18 +340,18 @@ def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
 def _pieces(archive: zipfile.ZipFile, part: str, tag: bytes, *last: bytes) -> Iterator[bytes]:
     """A part of the archive in pieces that end with a tag; the last is what comes after, and ends like `last`."""
     with archive.open(part) as opened:
-        rest = b""
+        buffer = b""
         wanted = CHUNK
         while data := opened.read(wanted):
-            rest += data
-            if tag in rest:
-                end = rest.rfind(tag) + len(tag)
-                yield rest[:end]
-                rest = rest[end:]
-            wanted = max(CHUNK, len(rest))  # what is without end is put together in steps that grow
-    if not rest.rstrip().endswith(last):
+            buffer += data
+            if tag in buffer:
+                end = buffer.rfind(tag) + len(tag)
+                yield buffer[:end]
+                buffer = buffer[end:]
+            wanted = max(CHUNK, len(buffer))  # what is without end is put together in steps that grow
+    if not buffer.rstrip().endswith(last):
         raise zipfile.BadZipFile(f"{part} is not complete")
-    yield rest
+    yield buffer
 
 
 def _look(data: bytes, hidden: HiddenCells) -> None:

@@ -141,7 +141,7 @@ class Table:
         if questions:
             what = f"{what[:-1]}; its questions are texts of the items."
         note = Finding("second_header", "note", what, "If it is a person, remove the texts.")
-        rest = replace(
+        table = replace(
             self,
             head=lambda k: self.head(k)[1:],
             pieces=rows,
@@ -150,7 +150,7 @@ class Table:
             notes=(*self.notes, note),
             variable_labels={**questions, **self.variable_labels},
         )
-        return rest.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
+        return table.without_second_header()  # Qualtrics has two: the questions, and numbers of its own
 
     def _questions_below_header(self) -> dict[int, str]:
         """The first row where it holds words, and no name or code: what each column is, such as the question asked."""

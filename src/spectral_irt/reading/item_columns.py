@@ -287,9 +287,9 @@ def families_in_words(table: Table, columns: Sequence[int]) -> str:
         codes = _codes_of(table, [columns[k] for k in family.columns])
         parts.append(f"{family.span} ({codes})" if codes else family.span)
     words = ", ".join(parts)
-    more = len(families) - MOST_FAMILIES
-    if more > 0:
-        words += f" and {count(more, 'more family', 'more families')}"
+    n_more = len(families) - MOST_FAMILIES
+    if n_more > 0:
+        words += f" and {count(n_more, 'more family', 'more families')}"
     return words
 
 

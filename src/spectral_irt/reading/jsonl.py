@@ -91,8 +91,8 @@ def _rows_of_answers(
     file: File, field: str, objects: Numbered, number: int, start: Numbered
 ) -> Iterator[tuple[int, Any]]:
     """A row for each answer, with the other fields of its person; people are numbered from `number`."""
-    known = [one.get(field) for _, one in (*objects, *start)]
-    some = next((item for answers in known if isinstance(answers, dict) for item in answers), None)
+    answers_of_persons = [one.get(field) for _, one in (*objects, *start)]
+    some = next((item for answers in answers_of_persons if isinstance(answers, dict) for item in answers), None)
     nothing = {} if some is None else {some: None}  # for people who answered nothing, so that they are counted
     for k, (line, one) in enumerate(objects, start=number):
         answers = one.get(field)

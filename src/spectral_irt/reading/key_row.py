@@ -187,21 +187,21 @@ def _compare(key_row: KeyRow, other: Mapping[Any, Mapping[str, int]], name: str,
     """An error where another key has other right answers than the row."""
     rights = checked_key(key_row.key)
     place = positions(list(rights), list(other))
-    known = list(other.values())
+    other_answers = list(other.values())
     different: list[str] = []
     for (item, right), k in zip(rights.items(), place.tolist(), strict=True):
         if k < 0:
             continue
-        best = max(known[k].values())
-        right_there = [text for text, score in known[k].items() if score == best]
+        best = max(other_answers[k].values())
+        right_there = [text for text, score in other_answers[k].items() if score == best]
         if {option_key(text) for text in right} != {option_key(text) for text in right_there}:
             different.append(f"{item}: {'|'.join(right)!r} in the row, {'|'.join(right_there)!r} in {name}")
     if different:
         row = _row_number(table, key_row.row)
-        more = f"; and {len(different) - 5:,} more" if len(different) > 5 else ""
+        and_more = f"; and {len(different) - 5:,} more" if len(different) > 5 else ""
         raise DifferentKeys(
             f"{table.name}: row {row:,}, {key_row.label!r}, is an answer key, and {name} has other right answers for "
-            f"{count(len(different), 'item')} ({'; '.join(different[:5])}{more}). "
+            f"{count(len(different), 'item')} ({'; '.join(different[:5])}{and_more}). "
             "Correct one of them, or remove the row."
         )
 

@@ -103,8 +103,8 @@ class LabelCodes:
         if not self._keys or self.size > len(self._keys[0]):
             room = np.zeros(2 * self.size - first, dtype=np.uint64)
             self._keys = tuple(np.concatenate([old[:first], room]) for old in self._keys or keys)
-        for known, key in zip(self._keys, keys, strict=True):
-            known[first : self.size] = key
+        for stored, key in zip(self._keys, keys, strict=True):
+            stored[first : self.size] = key
         if 2 * self.size > len(self._table):
             self._table = np.full(1 << (4 * self.size - 1).bit_length(), -1, dtype=np.int32)
             first = 0
@@ -325,13 +325,13 @@ def long_responses(data: LongTables, options: ReadOptions) -> Responses:
         raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
     items, item_at = data.numbered_labels("item")
     facets = data.facets(items)
-    of = None
+    rated_things = None
     if facets is not None:
         items = facets.labels()
-        of = (facets.items, facets.item)
+        rated_things = (facets.items, facets.item)
     persons, person_at = data.numbered_labels("person")
     report = lambda share: options.report(READ + (1 - READ) * share)  # noqa: E731
-    responses = builder.responses(persons, items, person_at, item_at, of, report)
+    responses = builder.responses(persons, items, person_at, item_at, rated_things, report)
     table, layout = data.tables[0]
     if facets is not None:
         facets.check_distinct(table.name)

@@ -75,18 +75,18 @@ class PersonColumns:
         seen = self._together() if self._parts else pl.DataFrame(schema={LABEL: pl.String})
         columns = {}
         for k, name in enumerate(self.names):
-            known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
-            twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
+            distinct = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
+            twice = distinct.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
             if len(twice):
                 who = f"{count(len(twice), self.of)} {one_or_many(len(twice), 'has', 'have')}"
                 what = f"{self.source}: {who} more than one value in the column {name!r}: {listed(twice.to_list())}."
                 raise OptionError(f"{what} Give each {self.of} one.")
-            value = final_labels(known["value"], loose=True)
-            if known.height and value.dtype == pl.String and value.str.contains(DECIMAL).all():
+            value = final_labels(distinct["value"], loose=True)
+            if distinct.height and value.dtype == pl.String and value.str.contains(DECIMAL).all():
                 value = value.cast(pl.Float64)
-            values = np.empty(known.height, dtype=object)
+            values = np.empty(distinct.height, dtype=object)
             values[:] = value.to_list()
-            columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
+            columns[name] = People(distinct[LABEL].to_numpy(), {name: values}).of(persons)[name]
         return People(persons, columns, self.source)
 
 
@@ -186,11 +186,11 @@ def read_key(path: str | os.PathLike[str], sheet: str | int | None, encoding: st
 
 def key_of_table(table: Table) -> dict[str, Any]:
     """The right answer of every item; or the scores of its answers, where there is a column of them."""
-    whole = table.whole()
+    frame = table.whole()
     names = [plain(name) for name in table.columns]
 
     def find(known: frozenset[str]) -> list[pl.Series]:
-        return [whole.to_series(k) for k, name in enumerate(names) if name in known]
+        return [frame.to_series(k) for k, name in enumerate(names) if name in known]
 
     item = find(ITEM_NAMES) or find(ID_NAMES)
     answer = find(KEY_NAMES)
@@ -199,13 +199,13 @@ def key_of_table(table: Table) -> dict[str, Any]:
         return _scores(item[0], answer[0], score[0], name=table.name)
     if len(item) == 1 and len(answer) == 1:
         return _pairs(table, item[0], answer[0])
-    if whole.height == 1:
+    if frame.height == 1:
         first = 1 if names[0] in PERSON_NAMES | ID_NAMES and len(names) > 1 else 0
-        answers = [one_spelling(whole.to_series(k))[0] for k in range(first, whole.width)]
+        answers = [one_spelling(frame.to_series(k))[0] for k in range(first, frame.width)]
         labels = [str(name) for name in table.columns[first:]]
         return {label: value for label, value in zip(labels, answers, strict=True) if value is not None}
     if len(names) == 2:
-        return _pairs(table, whole.to_series(0), whole.to_series(1))
+        return _pairs(table, frame.to_series(0), frame.to_series(1))
     raise ReadError(
         f"{table.name} is not an answer key: it needs the columns 'item' and 'key', or one row of right answers under "
         f"the names of the items; its columns are {listed(table.columns)}."

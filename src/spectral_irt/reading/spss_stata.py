@@ -32,7 +32,9 @@ def open_table(file: File) -> Table:
         what = f"{file.name}: what reads files of {PROGRAMS[file.family]} is not installed:"
         raise ReadError(f"{what} {install_extra('formats')}. Or save it as CSV or .xlsx.") from None
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
-    own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
+    error_of_wrapper = getattr(
+        pyreadstat, "PyreadstatError", pyreadstat.ReadstatError
+    )  # of the wrapper; public since 1.3.2
 
     def sentence(error: BaseException) -> str:
         encoded = re.search("convert|encod", reason := in_short(error), re.I)
@@ -41,20 +43,22 @@ def open_table(file: File) -> Table:
 
     # Codes that an SPSS file declares missing are counted below; Stata's own (.a) are no numbers.
     declared = file.family == "spss"
-    with retold((pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError), sentence):
+    with retold((pyreadstat.ReadstatError, error_of_wrapper, OSError, TypeError, ValueError, OverflowError), sentence):
         frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=declared)
     if not frame.width:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
     labels = {k: about.variable_value_labels.get(name) for k, name in enumerate(columns)}
-    known = {k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own}
+    labels_of_values = {
+        k: dict(zip(spellings(own), map(str, own.values()), strict=True)) for k, own in labels.items() if own
+    }
     ranges = {k: about.missing_ranges[name] for k, name in enumerate(columns) if name in about.missing_ranges}
-    frame, notes_on_declared = _without_declared(frame, ranges if declared else {}, known)
-    frame, notes_on_labels = _without_missing_codes(frame, known)
+    frame, notes_on_declared = _without_declared(frame, ranges if declared else {}, labels_of_values)
+    frame, notes_on_labels = _without_missing_codes(frame, labels_of_values)
     notes = (*notes_on_declared, *notes_on_labels)
     categories = {}
-    for k, texts in known.items():
+    for k, texts in labels_of_values.items():
         missing = [*missing_codes(texts), *(code for code in texts if _is_declared(code, ranges.get(k, ())))]
         answers = _without(texts, missing)
         if answers:

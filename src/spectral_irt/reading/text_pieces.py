@@ -104,13 +104,13 @@ def outside_quotes(array: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArr
 
 def pieces_in_utf8(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes as UTF-8 without byte-order mark, and the share of the file read by now."""
-    found = _unpacked_plain(file, size)
-    start = next(found, (b"", 1.0))
-    found = itertools.chain([start], found)
+    pieces = _unpacked_plain(file, size)
+    start = next(pieces, (b"", 1.0))
+    pieces = itertools.chain([start], pieces)
     encoding = file.encoding or _encoding_of(start[0])
     if encoding not in (None, "utf-8"):
-        found = in_utf8(file, found, encoding)
-    data, done = next(found, (b"", 1.0))
+        pieces = in_utf8(file, pieces, encoding)
+    data, done = next(pieces, (b"", 1.0))
     if not data:
         raise ReadError(f"{file.name} is empty; check that whatever wrote it had finished.")
     start_of_text = data[:4096]
@@ -123,7 +123,7 @@ def pieces_in_utf8(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     if binary:
         raise ReadError(f"{file.name} is not text but binary data; check that it is the file you mean.")
     yield data.removeprefix(codecs.BOM_UTF8), done
-    yield from found
+    yield from pieces
 
 
 def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
@@ -264,18 +264,18 @@ def unpacked_zstd(packed: Any, size: int) -> Iterator[bytes]:
 
     new = zstandard.ZstdDecompressor().decompressobj
     frame = new()
-    rest = b""
-    found = bytearray()
-    while data := rest or packed.read(1024):  # of which no more than 32 MB can come
+    left_over = b""
+    unpacked = bytearray()
+    while data := left_over or packed.read(1024):  # of which no more than 32 MB can come
         frame = new() if frame.eof else frame
         try:
-            found += frame.decompress(data)
+            unpacked += frame.decompress(data)
         except zstandard.ZstdError as error:
             raise zlib.error(str(error)) from None
-        rest = frame.unused_data
-        if len(found) >= size:
-            yield bytes(found)
-            found.clear()
+        left_over = frame.unused_data
+        if len(unpacked) >= size:
+            yield bytes(unpacked)
+            unpacked.clear()
     if not frame.eof:
         raise EOFError("it ends in the middle")
-    yield bytes(found)
+    yield bytes(unpacked)

@@ -78,9 +78,9 @@ def patterns_by_ends(names: Sequence[str]) -> list[str]:
     """
     stems: dict[str, set[str]] = defaultdict(set)
     for name in names:
-        found = ENDS.fullmatch(name)
-        if found and (found["word"].lower() in OCCASIONS or NUMBERED_OCCASION.fullmatch(found["word"].lower())):
-            stems[found["end"]].add(found["item"])
+        match = ENDS.fullmatch(name)
+        if match and (match["word"].lower() in OCCASIONS or NUMBERED_OCCASION.fullmatch(match["word"].lower())):
+            stems[match["end"]].add(match["item"])
     common = [
         end for end, of_end in stems.items()
         if any(len(of_end & other) > MOST_ENDS * len(of_end) for each, other in stems.items() if each != end)
@@ -103,11 +103,11 @@ def _items(names: Sequence[str], pattern: str, patterns: Sequence[str]) -> dict[
     starts, ends = ({each.split("*")[k] for each in patterns if each.count("*") == 1} for k in (0, 1))
     start = before if len(starts) == 1 else ""
     end = after if len(ends) == 1 else ""
-    found = {}
+    new_names = {}
     for name in names:
         if fnmatchcase(name, pattern):
-            found[name] = f"{start}{name[len(before) : len(name) - len(after)]}{end}"
-    return found
+            new_names[name] = f"{start}{name[len(before) : len(name) - len(after)]}{end}"
+    return new_names
 
 
 def _labels(patterns: Sequence[str]) -> list[str]:

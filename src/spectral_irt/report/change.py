@@ -19,27 +19,27 @@ SHIFTS = (
 
 def change(data: ReportData) -> Section:
     """What was found about change; nothing where responses are of one occasion."""
-    found = data.study._change
-    if found is None:
+    change = data.study._change
+    if change is None:
         return Section(())
-    occasions = found.occasions
+    occasions = change.occasions
     n = count(occasions.responses.n_persons, "person", "people")
-    shifted = found.shifted
+    shifted = change.shifted
     about_items = "No item changes in difficulty otherwise than the others (adjusted for all items and waves)."
     if len(shifted):
         about_items = (
             f"{count(len(shifted), 'item', 'items')} shift in difficulty between waves: see the table of items."
         )
     texts = [
-        Text(f"{n} in {len(occasions.waves)} waves. {' '.join(found.sentences)}"),
+        Text(f"{n} in {len(occasions.waves)} waves. {' '.join(change.sentences)}"),
         Text(
             "Positive = growth, in logits. Whatever belongs to a person and stays is conditioned out, and so are "
             f"differences between arms before the first wave. {about_items} In other sections a "
             "person counts once for each wave."
         ),
     ]
-    blocks: list[Text | Table] = [*texts, _changes(found), _persons(found)]
-    ratio = found.likelihood_ratio
+    blocks: list[Text | Table] = [*texts, _changes(change), _persons(change)]
+    ratio = change.likelihood_ratio
     if ratio is not None:
         statistic, df, p = ratio
         blocks.append(
@@ -62,7 +62,7 @@ def change(data: ReportData) -> Section:
         "item_change",
         "Items by wave: how much harder an item becomes than the others, in logits",
         SHIFTS,
-        {**found.shifts, "wave": found.shifts["wave"].astype(str).astype(object)},
+        {**change.shifts, "wave": change.shifts["wave"].astype(str).astype(object)},
         filters=("wave",),
         noun="rows",
     )

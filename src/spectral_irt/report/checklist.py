@@ -54,12 +54,12 @@ def checklist_of(data: ReportData) -> Section:
 def _answered(point: Point, record: Mapping[str, Any]) -> tuple[str, str]:
     if point.answer is None:
         return AUTHORS, ""
-    said = point.answer(record)
-    if said is None:
+    answer = point.answer(record)
+    if answer is None:
         return f"Not done, because {point.not_done}.", ""
-    if said == NO_CHANGES:  # a section that the report does not have then
-        return said, ""
-    return said, point.where
+    if answer == NO_CHANGES:  # a section that the report does not have then
+        return answer, ""
+    return answer, point.where
 
 
 def _model(record: Mapping[str, Any]) -> str:
@@ -97,14 +97,14 @@ def _targeting(record: Mapping[str, Any]) -> str | None:
 
 
 def _reliability(record: Mapping[str, Any]) -> str | None:
-    found = record.get("reliability")
-    if not found:
+    reliability = record.get("reliability")
+    if not reliability:
         return None
     names = {"eap_reliability": "EAP reliability", "kr20": "KR-20", "alpha": "Cronbach's alpha"}
-    parts = [f"{name} {number(found[key])}" for key, name in names.items() if found.get(key) is not None]
+    parts = [f"{name} {number(reliability[key])}" for key, name in names.items() if reliability.get(key) is not None]
     for key, name in (("persons", "PSI without extreme scores"), ("persons_with_extremes", "with them")):
-        if within(found, key, "reliability") is not None:
-            parts.append(f"{name} {number(found[key]['reliability'])}")
+        if within(reliability, key, "reliability") is not None:
+            parts.append(f"{name} {number(reliability[key]['reliability'])}")
     return "; ".join(parts)
 
 
@@ -119,69 +119,73 @@ def _item_separation(record: Mapping[str, Any]) -> str | None:
 
 
 def _fit(record: Mapping[str, Any]) -> str | None:
-    found = record.get("item_fit")
-    if not found:
+    item_fit = record.get("item_fit")
+    if not item_fit:
         return None
-    return f"{found['underfit']:,} underfit and {found['overfit']:,} overfit of {count(found['judged'], 'item')}"
+    return (
+        f"{item_fit['underfit']:,} underfit and {item_fit['overfit']:,} overfit of {count(item_fit['judged'], 'item')}"
+    )
 
 
 def _limits(record: Mapping[str, Any]) -> str | None:
-    found = record.get("item_fit")
-    if not found:
+    item_fit = record.get("item_fit")
+    if not item_fit:
         return None
-    if found.get("draws"):
-        return f"95% limits of each item and family-wise p-values from {found['draws']:,} draws given the scores"
+    if item_fit.get("draws"):
+        return f"95% limits of each item and family-wise p-values from {item_fit['draws']:,} draws given the scores"
     return "no rule of thumb: p-values given the scores, adjusted for all items, below 1% and off 1 by 0.1 or more"
 
 
 def _item_trait(record: Mapping[str, Any]) -> str | None:
-    found = record.get("item_trait")
-    if not found:
+    item_trait = record.get("item_trait")
+    if not item_trait:
         return None
-    chi2 = f"χ²({found['df']}) = {number(found['chi2'], 1)}, {p_value(found['p'])}"
-    return f"{chi2}; {count(len(found['intervals']), 'class interval')}"
+    chi2 = f"χ²({item_trait['df']}) = {number(item_trait['chi2'], 1)}, {p_value(item_trait['p'])}"
+    return f"{chi2}; {count(len(item_trait['intervals']), 'class interval')}"
 
 
 def _person_fit(record: Mapping[str, Any]) -> str | None:
-    found = within(record, "fit_checks", "erratic_people")
-    if not found:
+    erratic_people = within(record, "fit_checks", "erratic_people")
+    if not erratic_people:
         return None
-    return f"{100 * found['share']:.1f}% misfit, {100 * found['chance']:.1f}% expected, {p_value(found['p'])}"
+    return f"{100 * erratic_people['share']:.1f}% misfit, {100 * erratic_people['chance']:.1f}% expected, {p_value(erratic_people['p'])}"
 
 
 def _contrast(record: Mapping[str, Any]) -> str | None:
-    found = within(record, "fit_checks", "shared")
-    if not found:
+    dimensionality = within(record, "fit_checks", "shared")
+    if not dimensionality:
         return None
-    return f"first contrast {number(found['eigenvalue'])} items, {p_value(found['contrast_p'])}"
+    return f"first contrast {number(dimensionality['eigenvalue'])} items, {p_value(dimensionality['contrast_p'])}"
 
 
 def _variance(record: Mapping[str, Any]) -> str | None:
-    found = within(record, "fit_checks", "shared")
-    return None if not found else f"{100 * found['variance_explained']:.1f}% explained by the measures"
+    dimensionality = within(record, "fit_checks", "shared")
+    return (
+        None if not dimensionality else f"{100 * dimensionality['variance_explained']:.1f}% explained by the measures"
+    )
 
 
 def _smith(record: Mapping[str, Any]) -> str | None:
-    found = record.get("smith_test")
-    if not found:
+    smith_test = record.get("smith_test")
+    if not smith_test:
         return None
-    interval = f"{100 * found['ci_low']:.1f}% to {100 * found['ci_high']:.1f}%"
-    return f"{100 * found['share']:.1f}% of t-tests significant, exact 95% interval {interval}"
+    interval = f"{100 * smith_test['ci_low']:.1f}% to {100 * smith_test['ci_high']:.1f}%"
+    return f"{100 * smith_test['share']:.1f}% of t-tests significant, exact 95% interval {interval}"
 
 
 def _dependence(record: Mapping[str, Any]) -> str | None:
-    found = within(record, "fit_checks", "shared")
-    if not found:
+    dimensionality = within(record, "fit_checks", "shared")
+    if not dimensionality:
         return None
-    pairs = f"{found['dependent_pairs']:,} of {count(found['n_pairs'], 'pair')} dependent ({p_value(found['pairs_p'])})"
-    return f"{pairs}; mean Q3 {number(found['mean_q3'], 3)}, Q3* {number(found['q3_star'], 3)}"
+    pairs = f"{dimensionality['dependent_pairs']:,} of {count(dimensionality['n_pairs'], 'pair')} dependent ({p_value(dimensionality['pairs_p'])})"
+    return f"{pairs}; mean Q3 {number(dimensionality['mean_q3'], 3)}, Q3* {number(dimensionality['q3_star'], 3)}"
 
 
 def _dif(record: Mapping[str, Any]) -> str | None:
-    found = record.get("dif")
-    if not found:
+    dif = record.get("dif")
+    if not dif:
         return None
-    comparisons = found if isinstance(found, list) else [found]
+    comparisons = dif if isinstance(dif, list) else [dif]
     return "; ".join(
         f"by {one['column']}: {count(one['classes'].get('B', 0), 'item')} in class B, {one['classes'].get('C', 0)} in "
         "class C"
@@ -203,8 +207,12 @@ def _changes(record: Mapping[str, Any]) -> str:
 
 
 def _invariance(record: Mapping[str, Any]) -> str | None:
-    found = record.get("model_test")
-    return None if not found else f"χ²({found['df']}) = {number(found['statistic'], 1)}, {p_value(found['p'])}"
+    model_test = record.get("model_test")
+    return (
+        None
+        if not model_test
+        else f"χ²({model_test['df']}) = {number(model_test['statistic'], 1)}, {p_value(model_test['p'])}"
+    )
 
 
 def _errors(record: Mapping[str, Any]) -> str | None:

@@ -111,12 +111,12 @@ def fit(data: ReportData) -> Section:
 
 def _of_classes(record: Mapping[str, Any]) -> list[Any]:
     """The item-trait test of all items."""
-    found = record.get("item_trait")
-    if not found:
+    item_trait = record.get("item_trait")
+    if not item_trait:
         return []
-    sizes = found["intervals"]
+    sizes = item_trait["intervals"]
     intervals = f"{count(len(sizes), 'class interval')} of {min(sizes):,} to {max(sizes):,} persons"
-    chi2 = f"χ²({found['df']}) = {number(found['chi2'], 1)}, {p_value(found['p'])}"
+    chi2 = f"χ²({item_trait['df']}) = {number(item_trait['chi2'], 1)}, {p_value(item_trait['p'])}"
     text = (
         f"Item-trait interaction over {intervals}: {chi2}, given the scores and corrected for the estimated "
         "thresholds. The appendix has each item, with the uncorrected figures of RUMM beside it."
@@ -336,16 +336,16 @@ def _residuals(shared: Mapping[str, Any]) -> Table:
 
 def _smith(record: Mapping[str, Any]) -> list[Any]:
     """Smith's test, where it was made."""
-    found = record.get("smith_test")
-    if not found:
+    smith_test = record.get("smith_test")
+    if not smith_test:
         return []
-    interval = f"{100 * found['ci_low']:.1f}% to {100 * found['ci_high']:.1f}%"
+    interval = f"{100 * smith_test['ci_low']:.1f}% to {100 * smith_test['ci_high']:.1f}%"
     rows = (
-        ("Items in the two subsets", f"{found['items_first']} and {found['items_second']}"),
-        ("Persons with a score between the ends on both", f"{found['n_people']:,}"),
-        ("Significant t-tests (5%)", f"{found['significant']:,}, {100 * found['share']:.1f}%"),
+        ("Items in the two subsets", f"{smith_test['items_first']} and {smith_test['items_second']}"),
+        ("Persons with a score between the ends on both", f"{smith_test['n_people']:,}"),
+        ("Significant t-tests (5%)", f"{smith_test['significant']:,}, {100 * smith_test['share']:.1f}%"),
         ("Exact 95% interval of the share; 5% or less is expected", interval),
-        ("Correlation of the two measures", number(found["correlation"])),
+        ("Correlation of the two measures", number(smith_test["correlation"])),
     )
     return [Table("Smith's test: measures by two subsets of items", ("", "Value"), rows)]
 

@@ -22,34 +22,34 @@ ITEMS = (
 
 def tree(data: ReportData) -> Section:
     """The tree that was asked for."""
-    found = data.study._tree(data.parts)
-    if found is None:
+    tree = data.study._tree(data.parts)
+    if tree is None:
         raise OptionError("No tree of groups was asked for.")
     looked = (
-        f"Groups were searched for along {and_list([*found.columns])}: the persons of a node are divided where the "
+        f"Groups were searched for along {and_list([*tree.columns])}: the persons of a node are divided where the "
         "difficulties of the items change most, if that is significant (adjusted for the columns) and some item "
-        f"changes by {found.size:.2f} logits or more, there or in a group below."
+        f"changes by {tree.size:.2f} logits or more, there or in a group below."
     )
     blocks: list[Text | Table] = [Text(looked)]
-    blocks += [Text(for_page(finding.sentence)) for finding in found.findings]
-    if not found.inner_nodes:
+    blocks += [Text(for_page(finding.sentence)) for finding in tree.findings]
+    if not tree.inner_nodes:
         return Section(tuple(blocks))
-    leaves = [leaf.name for leaf in found.leaf_nodes]
+    leaves = [leaf.name for leaf in tree.leaf_nodes]
     alt = f"A tree with {count(len(leaves), 'leaf', 'leaves')}: {'; '.join(short(name, 60) for name in leaves)}."
     caption = "In the leaves, the difficulty of each item in that group (logits, mean zero); gray: all persons."
     rows = []
-    for node in found.inner_nodes:
-        items = [str(found.items[k]) for k in found.items_that_differ(node).tolist()]
-        parts = " | ".join(found.nodes[k - 1].rule for k in node.children)
+    for node in tree.inner_nodes:
+        items = [str(tree.items[k]) for k in tree.items_that_differ(node).tolist()]
+        parts = " | ".join(tree.nodes[k - 1].rule for k in node.children)
         rows.append((short(node.name), short(parts), p_value(node.p_adjusted), short(", ".join(items) or "none")))
     head = ("Group", "Divided into", "p-value, adjusted", "Items that differ")
     items_table = DataTable(
         "dif_tree_items",
         "Differences of the items between the two sides of each split, in logits; positive = harder for the group",
         ITEMS,
-        found.item_columns(),
+        tree.item_columns(),
         filters=("node",),
         noun="comparisons",
     )
-    drawn = picture(TreePlot.of(found, data.words), alt, caption)
+    drawn = picture(TreePlot.of(tree, data.words), alt, caption)
     return Section((*blocks, drawn, Table("Splits", head, tuple(rows))), (items_table,))

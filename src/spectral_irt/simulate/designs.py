@@ -443,8 +443,8 @@ def successive(rng: Rng, weights: Floats, counts: Ints, rounds: int = 8) -> NDAr
 
 def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
     """A whole number within its limits, or an error."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < least or (most is not None and value > most):
         limit = f" and at most {most:,}" if most is not None else ""
         raise OptionError(f"`{name}` is {value!r}; it must be a whole number, at least {least}{limit}.")
     return int(value)

@@ -302,23 +302,23 @@ def code_answers(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
 
 
 def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
-    found = engine.ask(queries.CHECK, "check the table", **given.put).row(0, named=True)
-    n = found["n_rows"]
+    counts = engine.ask(queries.CHECK, "check the table", **given.put).row(0, named=True)
+    n = counts["n_rows"]
     if n == 0:
         raise ReadError(f"{given.source}: it has no rows.")
     for role, counted in (("person", "n_person"), ("item", "n_item")):
-        if found[counted] < n:
+        if counts[counted] < n:
             raise ReadError(
-                f"{given.source}: column {given.names[role]!r} is null in {n - found[counted]:,} of {n:,} rows, so it "
+                f"{given.source}: column {given.names[role]!r} is null in {n - counts[counted]:,} of {n:,} rows, so it "
                 "is not known whose answer, or to what, these are. Leave them out in a view (WHERE ... IS NOT NULL)."
             )
-    if found["n_odd"]:
+    if counts["n_odd"]:
         odd = engine.ask(queries.ODD_VALUES, "look at values", **given.put)
         values = [f"{value} ({count:,} rows)" for value, count in odd.iter_rows()]
         raise ResponseValueError(
             f"{given.source}: column {given.names['response']!r} holds {', '.join(values)} among others; a Rasch fit "
             "needs 0 (wrong), 1 (right) and null (not answered). Make a view that says which is which."
         )
-    missing = n - found["n_response"]
+    missing = n - counts["n_response"]
     sentence = f"{missing:,} of {n:,} rows have no answer (null) and were left out."
     return (Finding("no_answer", "note", sentence, "They count neither as right nor as wrong."),) if missing else ()

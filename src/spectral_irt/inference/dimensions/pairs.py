@@ -121,9 +121,9 @@ def pair_sums(responses: Responses, beta: Floats, half: Ints) -> tuple[HalfOfPeo
     An item's residuals are freed of their mean by a Newton step, so that items whose difficulty comes from elsewhere
     (anchors, a prior) share no more with each other for that.
     """
-    given = GivenScore.of(responses, beta, series_from=np.inf)
-    persons = (given.pattern, half, np.arange(responses.n_persons))
-    residuals = responses.entries.prepare(_residuals, given, persons=persons)
+    given_score = GivenScore.of(responses, beta, series_from=np.inf)
+    persons = (given_score.pattern, half, np.arange(responses.n_persons))
+    residuals = responses.entries.prepare(_residuals, given_score, persons=persons)
     off, v = residuals.sum(_item_sums)
     shift = safe_divide(off, v)
     first, second = (residuals.prepare(_centered_residuals, shift, k) for k in (0, 1))

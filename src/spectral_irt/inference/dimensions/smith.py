@@ -98,8 +98,8 @@ def smith_test(responses: Responses, thresholds: Floats, first: Mask, second: Ma
     ----------
     Smith (2002), J. Appl. Meas. 3, 205-231; Tennant & Pallant (2006), Rasch Meas. Trans. 20, 1048-1051.
     """
-    known = np.isfinite(responses.thresholds.mean(thresholds))
-    subsets = [first & known, second & known]
+    has_difficulty = np.isfinite(responses.thresholds.mean(thresholds))
+    subsets = [first & has_difficulty, second & has_difficulty]
     if (first & second).any():
         raise OptionError(f"the two subsets share items: {listed(responses.items[first & second])}.")
     small = min(int(one.sum()) for one in subsets)

@@ -54,8 +54,8 @@ def surprises(calibration: Calibration, responses: Responses) -> tuple[Surprises
     """Right answers with little chance of being right; and wrong ones with little of being wrong."""
     most = max(1, min(MOST_PEOPLE, int(MOST_RESPONSES / max(float(responses.counts.mean()), 1.0))))
     sample, _ = responses.sample(most, np.random.default_rng(0))
-    given = GivenScore.of(sample, calibration.difficulty, series_from=np.inf)
-    lucky, slips = sample.sum(_surprise_sums, given, persons=(given.pattern,))
+    given_score = GivenScore.of(sample, calibration.difficulty, series_from=np.inf)
+    lucky, slips = sample.sum(_surprise_sums, given_score, persons=(given_score.pattern,))
     return Surprises(*lucky), Surprises(*slips)
 
 

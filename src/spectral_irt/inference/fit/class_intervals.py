@@ -79,7 +79,7 @@ def item_trait(
     """
     if draws and draws < LEAST_DRAWS:
         raise OptionError(TOO_FEW_DRAWS.format(f"`critical` is {draws}"))
-    known = np.isfinite(responses.thresholds.mean(thresholds))
+    has_difficulty = np.isfinite(responses.thresholds.mean(thresholds))
     chosen, beta = with_thresholds(responses, thresholds)
     people = np.flatnonzero(chosen.informative & np.isfinite(ability))
     interval = class_intervals(ability[people], intervals, responses.source)
@@ -102,7 +102,7 @@ def item_trait(
     columns |= _at_measures(chosen, beta, ability[people], interval)
     for name, values in columns.items():
         columns[name] = np.full(responses.n_items, np.nan)
-        columns[name][known] = values
+        columns[name][has_difficulty] = values
     return ItemTrait(
         columns={"item": responses.items, **columns},
         chi2=float(observed.sum()),
@@ -129,10 +129,10 @@ def class_intervals(ability: Floats, intervals: int | None, source: str) -> Ints
     size = np.bincount(level)
     middle = np.cumsum(size) - size / 2
     interval = np.minimum((middle * wanted / n).astype(np.int64), wanted - 1)[level]
-    found = np.unique(interval, return_inverse=True)[1]
-    if not found.max():
+    numbered = np.unique(interval, return_inverse=True)[1]
+    if not numbered.max():
         raise DesignError(f"{source}: persons have too few different scores for class intervals.")
-    return np.asarray(found)
+    return np.asarray(numbered)
 
 
 class _Quadratic(NamedTuple):

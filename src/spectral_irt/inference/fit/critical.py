@@ -120,16 +120,16 @@ def critical_fit(
     chosen, people = responses, np.arange(responses.n_persons)
     if sample is not None:
         chosen, people = responses.sample(sample, generator(seed, 0))
-    known = np.isfinite(responses.thresholds.mean(thresholds))
+    has_difficulty = np.isfinite(responses.thresholds.mean(thresholds))
     scores = (chosen.scores, chosen.max_scores)
     chosen, beta = with_thresholds(chosen, thresholds)
     if scale_of_item is not None and not responses.thresholds.binary:
-        scale_of_item = scale_of_item[known]
+        scale_of_item = scale_of_item[has_difficulty]
     else:
         scale_of_item = None
     table = _FitTable.of(chosen.in_one_block(), beta, ability[people], scores)
     statistics = table.statistics(draws, seed, scale_of_item, progress)
-    columns = statistics.item_columns(responses.n_items, known)
+    columns = statistics.item_columns(responses.n_items, has_difficulty)
     persons = {}
     for name, as_large in zip(("infit_p", "outfit_p"), statistics.as_large, strict=True):
         p = np.full(responses.n_persons, np.nan)
@@ -223,7 +223,7 @@ class _FitTable:
         layout = responses.thresholds
         person, item, x = responses.answers()
         series_from = np.inf if responses.n_responses <= QUICK_ANSWERS else SERIES_FROM
-        given = GivenScore.of(responses, thresholds, series_from=series_from)
+        given_score = GivenScore.of(responses, thresholds, series_from=series_from)
         mixed = responses.informative
         mean = np.zeros(len(person))
         variance = np.ones(len(person))
@@ -231,7 +231,7 @@ class _FitTable:
             (1 + np.arange(len(person)), (person, item)), shape=(responses.n_persons, responses.n_items)
         )
         [block] = responses.blocks
-        moments = answers_with_moments(block, given.pattern, given)
+        moments = answers_with_moments(block, given_score.pattern, given_score)
         cell = person * responses.n_items + item
         order = np.argsort(cell)
         at = order[np.searchsorted(cell[order], moments.person * responses.n_items + moments.item)]
@@ -313,8 +313,8 @@ class _FitTable:
 def _add_items(sums: _ItemSums, block: DrawnBlock, cells: _Cells) -> None:
     """Add the responses of a block, the observed ones and all draws."""
     items = block.items
-    rest = (cells.has_rest, cells.rest_per_point, cells.rest_at_0 * cells.rest_per_point, cells.rest_at_0)
-    linear = np.stack([cells.mean, cells.mean * cells.inverse, cells.mixed, *rest], axis=-1).swapaxes(0, 1)
+    of_rest = (cells.has_rest, cells.rest_per_point, cells.rest_at_0 * cells.rest_per_point, cells.rest_at_0)
+    linear = np.stack([cells.mean, cells.mean * cells.inverse, cells.mixed, *of_rest], axis=-1).swapaxes(0, 1)
     of_squares = (cells.mixed, cells.inverse, cells.has_rest, cells.rest_per_point, cells.rest_per_point**2)
     squares = np.stack(of_squares, axis=-1).swapaxes(0, 1)
     binary = sums.passed.shape[2] == 1

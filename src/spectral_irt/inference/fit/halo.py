@@ -84,16 +84,16 @@ def halo_of_facet(calibration: Calibration, responses: Responses, name: str, amo
     is_free = measures["status"] != "anchored"
     columns = sparse.eye_array(n_levels, format="csr")[:, np.flatnonzero(is_free)]
     design = sparse.csr_array(columns[sums.level[sums.responses.thresholds.item]])
-    given = GivenScore.of(sums.responses, sums.thresholds)
+    given_score = GivenScore.of(sums.responses, sums.thresholds)
     no_ability = np.zeros(sums.responses.n_persons)
-    together = level_sums(sums.responses, given, no_ability, np.minimum(counted_level, 0), 1, design)
+    together = level_sums(sums.responses, given_score, no_ability, np.minimum(counted_level, 0), 1, design)
     variance = float(together.variance[INFIT, 0])
     if not variance > 0:
         return None
-    by_level = level_sums(sums.responses, given, no_ability, counted_level, n_levels, design)
+    by_level = level_sums(sums.responses, given_score, no_ability, counted_level, n_levels, design)
     level_variance = by_level.variance[INFIT]
-    kernel_arguments = (given, counted_level, sums.level, n_levels)
-    information, scaled = sums.responses.entries.sum(_impressions, *kernel_arguments, persons=(given.pattern,))
+    kernel_arguments = (given_score, counted_level, sums.level, n_levels)
+    information, scaled = sums.responses.entries.sum(_impressions, *kernel_arguments, persons=(given_score.pattern,))
     # A severity under a prior of precision a takes up I / (I + a) of what it would without, and the levels of a subset
     # one severity less than they are.
     precision = prior_precision(calibration, name)

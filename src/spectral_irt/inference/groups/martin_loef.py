@@ -187,9 +187,9 @@ class _ScoreTables(NamedTuple):
     @classmethod
     def of(cls, data: Responses, beta: Floats, items: Ints) -> _ScoreTables:
         beta = beta[items]
-        given = given_every_score(beta[None])
-        log_gamma = np.concatenate([[0.0], given.log_gamma, [-beta.sum()]])
-        expected = np.concatenate([np.zeros((1, len(items))), given.p[0].T, np.ones((1, len(items)))])
+        given_score = given_every_score(beta[None])
+        log_gamma = np.concatenate([[0.0], given_score.log_gamma, [-beta.sum()]])
+        expected = np.concatenate([np.zeros((1, len(items))), given_score.p[0].T, np.ones((1, len(items)))])
         information = information_at(Likelihood(data.take_items(items), beta), beta).matrix
         inverse = np.linalg.pinv(information, hermitian=True).astype(np.float64)
         return cls(items, log_gamma, expected, inverse)
@@ -204,9 +204,9 @@ class _ScoreTables(NamedTuple):
 
 def _p_by_draws(data: Responses, beta: Floats, sets: list[Ints], draws: int, seed: int) -> float:
     """The share of data sets drawn given the scores, the observed one among them, with as large a statistic."""
-    whole = _ScoreTables.of(data, beta, np.arange(data.n_items))
+    table_of_all = _ScoreTables.of(data, beta, np.arange(data.n_items))
     tables = [_ScoreTables.of(data, beta, items) for items in sets]
-    observed = _statistic(data.to_dense().astype(np.uint8), data.scores, whole, tables)
+    observed = _statistic(data.to_dense().astype(np.uint8), data.scores, table_of_all, tables)
     as_large = 1
     size = max(1, CELLS // (data.n_persons * data.n_items))
     for start in range(0, draws, size):
@@ -214,7 +214,7 @@ def _p_by_draws(data: Responses, beta: Floats, sets: list[Ints], draws: int, see
         x = np.zeros((len(some), data.n_persons, data.n_items), dtype=np.uint8)
         for block in draws_given_score(data, beta, draws=some, seed=seed):
             x[:, block.persons[:, None], block.items] = block.categories
-        as_large += sum(_statistic(one, data.scores, whole, tables) >= observed * (1 - TIE) for one in x)
+        as_large += sum(_statistic(one, data.scores, table_of_all, tables) >= observed * (1 - TIE) for one in x)
     return as_large / (1 + draws)
 
 

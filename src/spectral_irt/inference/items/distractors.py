@@ -296,11 +296,11 @@ def _cell_sums(
     n_rows = int(row_of_item.max()) + 1
     sums = np.zeros((2, n_rows * n_cells * n_options))
     if block.options is not None:
-        rest = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
-        chosen = np.flatnonzero(row_of_item[rest.item] >= 0)
-        rest_ability = rest.ability[chosen]
-        option = np.asarray(rest.block.options)[chosen]
-        cell = row_of_item[rest.item[chosen]] * n_cells + np.searchsorted(edges, rest_ability)
+        rest_of_person = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
+        chosen = np.flatnonzero(row_of_item[rest_of_person.item] >= 0)
+        rest_ability = rest_of_person.ability[chosen]
+        option = np.asarray(rest_of_person.block.options)[chosen]
+        cell = row_of_item[rest_of_person.item[chosen]] * n_cells + np.searchsorted(edges, rest_ability)
         cell = cell * n_options + option
         sums[0] += np.bincount(cell, minlength=sums.shape[1])
         sums[1] += np.bincount(cell, weights=rest_ability, minlength=sums.shape[1])

@@ -96,11 +96,11 @@ def person_runs(block: Block, beta: Floats, location: Floats, layout: Thresholds
     for start, stop in person_chunks(block.indptr, CACHED):
         persons = np.arange(start, stop)
         part = block.take(persons)
-        rest = measured = rest_scores(part, location, layout)
+        rest_of_person = measured = rest_scores(part, location, layout)
         with_difficulty = answers_with_difficulty(part, beta)
         if with_difficulty is not part:
             measured = rest_scores(with_difficulty, location, layout)
-        yield PersonRun(persons, part, rest, measured)
+        yield PersonRun(persons, part, rest_of_person, measured)
 
 
 class AbilitySums(NamedTuple):

@@ -113,14 +113,14 @@ def _association(answers: RestMeasures) -> Association:
 
 
 def _rest_measures(block: Block, difficulty: Floats, layout: Thresholds) -> RestMeasures:
-    rest = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
-    score = rest.score + rest.x
+    rest_of_person = rest_scores(answers_with_difficulty(block, difficulty), difficulty, layout)
+    score = rest_of_person.score + rest_of_person.x
     return RestMeasures(
-        item=rest.item,
-        right=rest.x > 0,
-        p=conditional_probabilities(rest.block, difficulty),
-        if_right=np.round(rest.ability_at(np.clip(score - 1, 0, rest.max_score)), DIGITS),
-        if_wrong=np.round(rest.ability_at(np.clip(score, 0, rest.max_score)), DIGITS),
+        item=rest_of_person.item,
+        right=rest_of_person.x > 0,
+        p=conditional_probabilities(rest_of_person.block, difficulty),
+        if_right=np.round(rest_of_person.ability_at(np.clip(score - 1, 0, rest_of_person.max_score)), DIGITS),
+        if_wrong=np.round(rest_of_person.ability_at(np.clip(score, 0, rest_of_person.max_score)), DIGITS),
     )
 
 

@@ -107,11 +107,11 @@ def equate_forms(
     first_form, second_form = (
         Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)
     )
-    there = equate_scores(first_form, second_form)
+    forward = equate_scores(first_form, second_form)
     back = equate_scores(second_form, first_form)
-    variance = errors.of_each(_gradient(there, first, second, len(difficulty)))
+    variance = errors.of_each(_gradient(forward, first, second, len(difficulty)))
     variance_back = errors.of_each(_gradient(back, second, first, len(difficulty)))
-    return both_ways((there, back), (variance, variance_back), names, (there.ability, back.ability), frame_kind)
+    return both_ways((forward, back), (variance, variance_back), names, (forward.ability, back.ability), frame_kind)
 
 
 def _gradient(way: OneWay, first: Ints, second: Ints, n_thresholds: int) -> Floats:
