@@ -345,9 +345,9 @@ def _of_many_numbers(kinds: list[str]) -> str:
     step = high // FEW_CATEGORIES + 1
     spans = [f"{low} to {low + step - 1}" for low in range(0, 2 * step, step)]
     return (
-        f" These are {len(whole_numbers):,} different whole numbers, too many for the categories of an answer: cut them "
-        f"into about {FEW_CATEGORIES} ordered categories, such as {', '.join(spans)} and so on; or say `threshold=` for "
-        "right and wrong."
+        f" These are {len(whole_numbers):,} different whole numbers, too many for the categories of an answer: cut "
+        f"them into about {FEW_CATEGORIES} ordered categories, such as {', '.join(spans)} and so on; or say "
+        "`threshold=` for right and wrong."
     )
 
 

@@ -196,8 +196,8 @@ def _texts_of_page(column: Column, values: Any) -> dict[str, Any]:
         in_file = guard_cell(text)
         if in_file != text:
             cells[k] = in_file
-    text_of_row = {k: printable(texts[k]) for k in shown}
-    return {"below": column.below, "values": texts, "shown": shown, "whole": text_of_row, "cells": cells}
+    full_texts = {k: printable(texts[k]) for k in shown}
+    return {"below": column.below, "values": texts, "shown": shown, "whole": full_texts, "cells": cells}
 
 
 def _numbers_of_page(column: Column, values: Any) -> dict[str, Any]:

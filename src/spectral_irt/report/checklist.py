@@ -145,10 +145,10 @@ def _item_trait(record: Mapping[str, Any]) -> str | None:
 
 
 def _person_fit(record: Mapping[str, Any]) -> str | None:
-    erratic_people = within(record, "fit_checks", "erratic_people")
-    if not erratic_people:
+    misfit = within(record, "fit_checks", "erratic_people")
+    if not misfit:
         return None
-    return f"{100 * erratic_people['share']:.1f}% misfit, {100 * erratic_people['chance']:.1f}% expected, {p_value(erratic_people['p'])}"
+    return f"{100 * misfit['share']:.1f}% misfit, {100 * misfit['chance']:.1f}% expected, {p_value(misfit['p'])}"
 
 
 def _contrast(record: Mapping[str, Any]) -> str | None:
@@ -177,7 +177,9 @@ def _dependence(record: Mapping[str, Any]) -> str | None:
     dimensionality = within(record, "fit_checks", "shared")
     if not dimensionality:
         return None
-    pairs = f"{dimensionality['dependent_pairs']:,} of {count(dimensionality['n_pairs'], 'pair')} dependent ({p_value(dimensionality['pairs_p'])})"
+    n_dependent = dimensionality["dependent_pairs"]
+    n_pairs = count(dimensionality["n_pairs"], "pair")
+    pairs = f"{n_dependent:,} of {n_pairs} dependent ({p_value(dimensionality['pairs_p'])})"
     return f"{pairs}; mean Q3 {number(dimensionality['mean_q3'], 3)}, Q3* {number(dimensionality['q3_star'], 3)}"
 
 
