@@ -236,7 +236,8 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     if not n_columns:
         in_few_columns = False
     how_to = _of_fractions(kinds) if is_broken else _of_many_numbers(kinds) or _how_to(check.scoring)
-    if check.scoring.expects_01 and all(kind in POINTS for kind in kinds):
+    are_points = all(kind in POINTS for kind in kinds) or (not in_few_columns and _are_steps(kinds))
+    if check.scoring.expects_01 and are_points:
         how_to = f" If these are ordered categories or points, fit `SpectralPartialCredit`.{how_to}"
     if check.scoring.expects_01 and not in_few_columns:
         how_to = _of_words(kinds, how_to)
@@ -244,6 +245,17 @@ def odd_sentence(check: ValueCheck, n_columns: int, families: ColumnFamilies) ->
     if in_few_columns:
         sentence += _of_columns(sorted({str(column) for column in check.columns} - families.members))
     return sentence
+
+
+def _are_steps(kinds: Sequence[str]) -> bool:
+    """Whether some whole numbers may be ordered categories with gaps between, such as 0, 14, 28, ... of a line.
+
+    >>> _are_steps(["70", "42", "56", "98", "84"]), _are_steps(["70", "many"]), _are_steps(["70"])
+    (True, False, False)
+    """
+    if not FEWEST_CATEGORIES <= len(kinds) <= MOST_LABELS:
+        return False
+    return all(kind.isdecimal() and int(kind) <= HIGHEST for kind in kinds)
 
 
 def _codes_among(check: ValueCheck, kinds: list[str]) -> list[str]:

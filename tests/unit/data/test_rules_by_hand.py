@@ -1,12 +1,14 @@
 """Rules about raw values, groups and repeats, on either side of each limit."""
 
 import numpy as np
+import polars as pl
 import pytest
 
+import spectral_irt as si
 from spectral_irt.data import booklets, code_sums, groupings, scoring, value_check
 from spectral_irt.data.block import AnswerRows, Repeats, _sorted_keys
 from spectral_irt.data.responses import Responses
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, ResponseValueError
 
 
 @pytest.mark.parametrize("bits", [0, 2, 3])
@@ -105,6 +107,19 @@ def test_what_to_do_about_many_whole_numbers():
     assert "such as 0 to 10, 11 to 21 and so on" in advice
     assert not value_check._of_many_numbers(kinds[:10])
     assert not value_check._of_many_numbers([*kinds, "1.5"])
+
+
+def test_numbers_with_gaps_may_be_ordered_categories():
+    """A line of 0 to 98 marked at every 14: the model for ordered categories is named, and one odd column is not."""
+    marks = {f"e{k}": [14 * ((k + n) % 8) for n in range(30)] for k in range(4)}
+    with pytest.raises(
+        ResponseValueError, match="If these are ordered categories or points, fit `SpectralPartialCredit`"
+    ):
+        si.read(pl.DataFrame(marks))
+    one_odd = {f"q{k}": [(k + n) % 2 for n in range(30)] for k in range(4)} | {"e": marks["e0"]}
+    with pytest.raises(ResponseValueError) as error:
+        si.read(pl.DataFrame(one_odd))
+    assert "ordered categories or points" not in str(error.value)
 
 
 def test_words_in_the_order_of_a_usual_scale():
