@@ -12,6 +12,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit import critical
 from spectral_irt.inference.fit.critical import _FitTable, against_draws, critical_fit
 from spectral_irt.inference.fit.mean_squares import sums_given_score, used_by_parameters
+from spectral_irt.inference.fit.person_fit import misfit_against_draws
 from spectral_irt.inference.groups.martin_loef import _p_by_draws, _ScoreTables, _statistic, martin_loef
 from spectral_irt.inference.items.classical import item_analysis
 from spectral_irt.persons import abilities
@@ -54,21 +55,37 @@ def test_each_draw_has_the_statistics_of_its_data_set(ordered, scale, cells, mon
     theta = abilities(responses, beta).ability
     table = _FitTable.of(responses.in_one_block(), beta, theta, (responses.scores, responses.max_scores))
     found = table.statistics(DRAWS, 0, scale, None)
-    infits, outfits = [], []
+    infits, outfits, item_rests, offs = [], [], [], []
     for k, data in enumerate(data_sets(responses, beta)):
         sums = sums_given_score(data, beta)
         used = used_by_parameters(sums, scale)
         np.testing.assert_allclose(found.infit[k], (sums.square - used.infit) / sums.v, atol=1e-9)
         np.testing.assert_allclose(found.outfit[k], (sums.z2 - used.outfit) / sums.n, atol=1e-9)
-        np.testing.assert_allclose(found.item_rest[k], item_analysis(data, beta).item_rest, atol=1e-9)
+        item_rests.append(item_analysis(data, beta).item_rest)
+        offs.append(sums.off if scale is None else sums.off.sum(axis=1, keepdims=True))
         fit = person_mean_squares(data, beta, theta)
         infits.append(fit.infit)
         outfits.append(fit.outfit)
-        assert found.misfitting[k] == np.sum((fit.infit_z > ERRATIC) | (fit.outfit_z > ERRATIC))
+        z = np.fmax(fit.infit_z, fit.outfit_z)
+        assert found.misfitting.number[k] == np.sum(z > ERRATIC)
+        assert found.misfitting.excess[k] == pytest.approx(np.sum(z[z > ERRATIC] - ERRATIC))
+    np.testing.assert_allclose(found.observed[2], item_rests[0], atol=1e-9)
+    for item, (values, off) in enumerate(zip(np.transpose(item_rests), np.swapaxes(offs, 0, 1), strict=True)):
+        drawn = np.where(np.isnan(values[1:]), np.nanmean(values[1:]), values[1:])
+        design = np.column_stack([np.ones(DRAWS), off[1:]])
+        slopes = np.linalg.lstsq(design, drawn, rcond=1e-10)[0][1:]
+        np.testing.assert_allclose(found.item_rest[:, item], values - off @ slopes, atol=1e-9)
     known = np.isfinite(infits[0])
     for as_large, values in zip(found.as_large, (infits, outfits), strict=True):
         counted = 1 + np.sum(np.array(values)[1:] >= values[0] * (1 - 1e-9), axis=0)
         np.testing.assert_array_equal(as_large[known], counted[known])
+
+
+def test_as_many_misfits_that_exceed_the_limit_by_more_count_as_more():
+    number = np.array([5.0] + [5.0] * 60 + [6.0] * 20 + [2.0] * 119)
+    excess = np.array([1.0] + [0.5] * 40 + [1.5] * 20 + [0.1] * 20 + [9.0] * 119)
+    assert misfit_against_draws(number, excess, 150).p == (1 + 20 + 20) / 200
+    assert misfit_against_draws(number, excess, 20) is None
 
 
 def test_ranks():

@@ -7,7 +7,8 @@ at an ability that depends on the score alone and so is the same in every draw.
 
 The thresholds are estimates, and a data set that is drawn would have others. To first order (one Newton step) infit
 then changes by what these have used up, sum r' S^-1 d / sum V (`mean_squares.py`); it is taken off in every draw, and
-off the observed one, where it is zero at conditional estimates.
+off the observed one, where it is zero at conditional estimates. Of an item-rest correlation the part that goes with
+how many passed each threshold of the item, by least squares over the draws, is taken off in the same way.
 
 Of many items the p-value adjusted for all (Westfall & Young 1993) is the share of data sets, the observed one among
 them, in which any item is as many standard deviations from its mean.
@@ -135,7 +136,8 @@ def critical_fit(
         p = np.full(responses.n_persons, np.nan)
         p[people] = np.where(table.mixed & np.isfinite(ability[people]), as_large / (1 + draws), np.nan)
         persons[name] = p
-    misfit = misfit_against_draws(statistics.misfitting, int(np.sum(table.mixed & np.isfinite(ability[people]))))
+    n_judged = int(np.sum(table.mixed & np.isfinite(ability[people])))
+    misfit = misfit_against_draws(*statistics.misfitting, n_judged)
     return CriticalFit(draws, columns, persons, misfit)
 
 
@@ -167,28 +169,35 @@ class _ItemSums(NamedTuple):
     rest: Floats  # 6 x data sets x items
 
 
+class _Misfitting(NamedTuple):
+    """Of each data set, the observed one first: how many persons misfit, and by how much in all."""
+
+    number: Floats
+    excess: Floats
+
+
 class _Statistics(NamedTuple):
-    """Of each data set, the observed one first, infit, outfit and item-rest correlation of the items; the observed
-    infit and outfit before what is used up is taken off; of each person, in how many data sets infit and outfit are as
-    large as observed; and how many persons misfit in each."""
+    """Of each data set, the observed one first, infit, outfit and item-rest correlation of the items; the observed ones
+    before what is used up is taken off; of each person, in how many data sets infit and outfit are as large as
+    observed; and how many persons misfit in each."""
 
     infit: Floats
     outfit: Floats
     item_rest: Floats
-    observed: tuple[Floats, Floats]
+    observed: tuple[Floats, Floats, Floats]
     as_large: tuple[Floats, Floats]
-    misfitting: Floats
+    misfitting: _Misfitting
 
     def item_columns(self, n_items: int, known: Mask) -> Columns:
         """The columns of `CriticalFit.items`."""
         columns: Columns = {}
-        for name, statistic, observed in zip(("infit", "outfit"), self[:2], self.observed, strict=True):
+        names = ("infit_conditional", "outfit_conditional", "item_rest")
+        columns["item_rest"] = self.observed[2]
+        for name, statistic, observed in zip(names, self[:3], self.observed, strict=True):
             reference = against_draws(statistic)
             used = observed - statistic[0]
             reference = reference._replace(low=reference.low + used, high=reference.high + used)
-            columns |= {f"{name}_conditional_{what}": values for what, values in reference._asdict().items()}
-        columns["item_rest"] = self.item_rest[0]
-        columns |= {f"item_rest_{what}": values for what, values in against_draws(self.item_rest)._asdict().items()}
+            columns |= {f"{name}_{what}": values for what, values in reference._asdict().items()}
         for name, values in columns.items():
             columns[name] = np.full(n_items, np.nan)
             columns[name][known] = values
@@ -282,7 +291,7 @@ class _FitTable:
         shape = (1 + draws, layout.n_items)
         sums = _ItemSums(np.zeros(shape), np.zeros(shape), np.zeros((*shape, layout.widest)), np.zeros((6, *shape)))
         as_large = (np.ones(self.responses.n_persons), np.ones(self.responses.n_persons))
-        misfitting = np.zeros(1 + draws)
+        misfitting = _Misfitting(np.zeros(1 + draws), np.zeros(1 + draws))
         done = 0
         for block in draws_given_score(self.responses, self.thresholds, draws=range(draws), seed=seed):
             cells = self.cells(block.persons, block.items)
@@ -303,11 +312,24 @@ class _FitTable:
             return _Statistics(
                 infit=infit - used.infit / of_model.v,
                 outfit=outfit - used.outfit / of_model.n,
-                item_rest=item_rest,
-                observed=(infit[0], outfit[0]),
+                item_rest=item_rest
+                - with_passed(item_rest, off if scale_of_item is None else off.sum(axis=-1)[..., None]),
+                observed=(infit[0], outfit[0], item_rest[0]),
                 as_large=as_large,
                 misfitting=misfitting,
             )
+
+
+def with_passed(statistic: Floats, off: Floats) -> Floats:
+    """What of a statistic of each item goes with its numbers of people who passed thresholds, less those expected
+    (`off`, data sets x items x thresholds): by least squares over the draws, the data sets after the first."""
+    drawn = statistic[1:] - np.nanmean(statistic[1:], axis=0)
+    drawn = np.nan_to_num(drawn)  # of a draw that has none
+    u = off[1:] - off[1:].mean(axis=0)
+    squares = np.einsum("rik,ril->ikl", u, u)
+    slopes = np.einsum("ikl,ril,ri->ik", np.linalg.pinv(squares, hermitian=True), u, drawn)
+    result: Floats = np.einsum("rik,ik->ri", off, slopes)
+    return result
 
 
 def _add_items(sums: _ItemSums, block: DrawnBlock, cells: _Cells) -> None:
@@ -348,7 +370,7 @@ def _runs(block: DrawnBlock, cells: _Cells) -> Iterator[tuple[slice, Floats]]:
         yield slice(1 + start, 1 + start + len(x)), x
 
 
-def _add_persons(as_large: tuple[Floats, Floats], misfitting: Floats, block: DrawnBlock, cells: _Cells) -> None:
+def _add_persons(as_large: tuple[Floats, Floats], misfitting: _Misfitting, block: DrawnBlock, cells: _Cells) -> None:
     """Compare infit and outfit of the persons of a block with the observed ones, and count who misfits."""
     seen = cells.theta_seen
     inverse = seen / cells.theta_variance
@@ -368,7 +390,9 @@ def _add_persons(as_large: tuple[Floats, Floats], misfitting: Floats, block: Dra
         z2 = np.maximum(x2_inverse - 2 * e_inverse + constant[1], 0)
         fit = mean_squares(n, z2, square, v, outer, inner)
         with np.errstate(invalid="ignore"):
-            misfitting[run] += ((fit.infit_z > ERRATIC) | (fit.outfit_z > ERRATIC)).sum(axis=1)
+            beyond = np.fmax(fit.infit_z, fit.outfit_z) - ERRATIC
+            misfitting.number[run] += (beyond > 0).sum(axis=1)
+            misfitting.excess[run] += np.where(beyond > 0, beyond, 0.0).sum(axis=1)
             if observed is None:
                 observed = (fit.infit[0], fit.outfit[0])
                 continue

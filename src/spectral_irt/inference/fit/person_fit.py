@@ -112,17 +112,23 @@ def person_misfit(
     return misfit if p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
 
 
-def misfit_against_draws(misfitting: Floats, n_people: int) -> PersonMisfit | None:
+def misfit_against_draws(misfitting: Floats, excess: Floats, n_people: int) -> PersonMisfit | None:
     """How many of these people misfit, against how many do in each data set drawn given the scores, which follow the
-    observed number; None with too few people."""
+    observed number; None with too few people.
+
+    Where a draw has as many, the one counts as more in which these exceed the limit by more (`excess`, the sum of it):
+    numbers of five or ten people have many ties, and a test that counts all of them as larger hardly ever alarms.
+    """
     if n_people < FEWEST_PEOPLE:
         return None
     drawn = misfitting[1:]
+    as_many = (drawn == misfitting[0]) & (excess[1:] >= excess[0])
+    as_large = (drawn > misfitting[0]) | as_many
     misfit = PersonMisfit(
         n_people=n_people,
         share=float(misfitting[0]) / n_people,
         chance=float(drawn.mean()) / n_people,
-        p=float((1 + (drawn >= misfitting[0]).sum()) / (1 + len(drawn))),
+        p=float((1 + as_large.sum()) / (1 + len(drawn))),
     )
     return misfit if misfit.p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
 
