@@ -1,9 +1,9 @@
 """What moves after a first fit do: bias of guessing that tailoring removes, DIF that is resolved step by step, and an
 item split by a coin; and whether differences of two fits have the errors that `compare-fits` says.
 
-    python benchmarks/moves.py [--parts tailoring,level,dif,coin,compared] [--replicates 100] [--seed 0]
+    python benchmarks/moves.py [--parts tailoring,wide,level,dif,coin,compared] [--replicates 100] [--seed 0]
 
-Tailoring: 1,000 people N(0, 1.2), items from -2 to 2.5, and 2,000 people N(0, 1.5), items from -2 to 3; every response
+Tailoring: 1,000 people N(0, 1.2), items from -2 to 2.5 (wide: 2,000 people N(0, 1.5), from -2 to 3), every response
 right by chance where it is not known with probability c (3PL, equal slopes). Bias of the five hardest items against the
 sixth of the items that is easiest, in the first fit and after tailoring; taken out: the share of the first that is
 gone; left out: the share of responses; and by the true chances: what the same limit takes out where abilities and
@@ -23,6 +23,9 @@ one of the fits at most.)
 
 from __future__ import annotations
 
+import argparse
+from functools import partial
+
 import numpy as np
 
 import harness
@@ -31,7 +34,7 @@ from spectral_irt import Responses, SpectralPartialCredit, SpectralRasch, simula
 from spectral_irt.analysis.analysis import Analysis
 from spectral_irt.analysis.moves import Move
 
-PARTS = ("tailoring", "level", "dif", "coin", "compared")
+PARTS = ("tailoring", "wide", "level", "dif", "coin", "compared")
 LIMITS = (0.25, 0.35, 0.5, 0.6)
 HARDEST = {1.2: 2.5, 1.5: 3.0}  # item, by the spread of the abilities
 ITEMS = [f"q{k + 1}" for k in range(8)]
@@ -75,7 +78,7 @@ def bias_of_hardest(estimate: np.ndarray, difficulty: np.ndarray) -> float:
     return float(error[-5:].mean() - error[:easiest].mean())
 
 
-def tailoring(people: int, items: int, spread: float, limit: float, seed: int) -> dict[str, float]:
+def tailoring(people: int, spread: float, items: int, limit: float, seed: int) -> dict[str, float]:
     x, difficulty, known = guessed(0.25, people, items, spread, seed)
     first = first_fit(x)
     tailored = first.with_moves([Move("tailor", {"below": limit}, "a study")])
@@ -86,6 +89,14 @@ def tailoring(people: int, items: int, spread: float, limit: float, seed: int) -
         "true chances": bias_of_hardest(true.difficulty_, difficulty),
         "left out": 1 - tailored.responses.n_responses / x.size,
     }
+
+
+def show_tailoring(cases: list[harness.Case], asked: argparse.Namespace) -> None:
+    rows = [labels | harness.averages(one, asked.seeds) for labels, one in cases]
+    for row in rows:
+        row["taken out"] = 1 - row["tailored"] / row["bias"]
+        row["by the true chances"] = 1 - row.pop("true chances") / row["bias"]
+    harness.show(f"Guessing, c = 0.25: {asked.replicates} replicates", rows, asked)
 
 
 def level(items: int, limit: float, seed: int) -> dict[str, float]:
@@ -169,13 +180,9 @@ def compared(categories: int, second_fit: str, seed: int) -> dict[str, float]:
 if __name__ == "__main__":
     asked = harness.arguments(__doc__, parts=PARTS, replicates=100)
     if "tailoring" in asked.parts:
-        cases = harness.cases(tailoring, people=(1000,), items=(24, 48), spread=(1.2,), limit=LIMITS)
-        cases += harness.cases(tailoring, people=(2000,), items=(30,), spread=(1.5,), limit=LIMITS)
-        rows = [labels | harness.averages(one, asked.seeds) for labels, one in cases]
-        for row in rows:
-            row["taken out"] = 1 - row["tailored"] / row["bias"]
-            row["by the true chances"] = 1 - row.pop("true chances") / row["bias"]
-        harness.show(f"Guessing, c = 0.25: {asked.replicates} replicates", rows, asked)
+        show_tailoring(harness.cases(partial(tailoring, 1000, 1.2), items=(24, 48), limit=LIMITS), asked)
+    if "wide" in asked.parts:
+        show_tailoring(harness.cases(partial(tailoring, 2000, 1.5), items=(30,), limit=LIMITS), asked)
     if "level" in asked.parts:
         harness.study("No guessing", harness.cases(level, items=(24,), limit=LIMITS), asked)
     if "dif" in asked.parts:
