@@ -15,6 +15,7 @@ import numpy as np
 from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import for_shell
 from spectral_irt.leaderboard.contrasts import LEVEL
+from spectral_irt.leaderboard.ranked import tiers_in_words
 from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.text import count, listed, number, percent, printable, span
 
@@ -238,8 +239,7 @@ def how_to_read(board: Leaderboard) -> list[str]:
         "Ranks (all at once): in at least 95% of leaderboards every model's true rank is in its interval, whatever the "
         "abilities are. A model ranks below those that are significantly better, and above those significantly worse "
         "(all pairs compared, chance of any false difference at most 5%).",
-        "Tier: down the table, a new tier begins with a model significantly worse than the first of the current "
-        "one, by the same comparisons. Two models of neighboring tiers need not differ.",
+        tiers_in_words("model"),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.leaderboard.ranked import tiers_in_words
 from spectral_irt.leaderboard.ranked_page import PAIRS, RANKED, STATUS, RankedPage, page_table
 from spectral_irt.report.blocks import Column, Lines, Section, Text
 from spectral_irt.tables import Columns, rows_of
@@ -60,6 +61,7 @@ class JudgedPage(RankedPage["JudgedLeaderboard"]):
         return [
             f"Ability is in {board.scale.words}; its errors are over the sampling of {over}: how models would do on "
             "prompts like these. Ranks hold for all models at once in at least 95% of boards.",
+            tiers_in_words(board.noun),
             f"Fair score: the mean score that a model would have on all of these prompts under {under}, whoever scored "
             "its answers, and without what judges add for their own family. Mean score: of the scores that it has.",
         ]

@@ -36,6 +36,14 @@ def tell_nobody(text: str) -> None:
     """Progress that nobody asked for."""
 
 
+def tiers_in_words(noun: str) -> str:
+    """What a tier is."""
+    return (
+        f"Tier: down the table, a new tier begins with a {noun} significantly worse than the first of the current one, "
+        f"by the same comparisons. Two {noun}s of neighboring tiers need not differ."
+    )
+
+
 class RankedBoard(ABC):
     """Labels with abilities, intervals, ranks and tiers; `noun` is what a label is of."""
 

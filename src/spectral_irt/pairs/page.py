@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.leaderboard.ranked import tiers_in_words
 from spectral_irt.leaderboard.ranked_page import INTERVAL, PAIRS, RANKED, STATUS, RankedPage, page_table
 from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.pairs.fit import ASK_NEXT
@@ -72,8 +73,7 @@ class PairsPage(RankedPage["Pairs"]):
             f"Ability is in {board.scale.words}.{odds} Errors are over the sampling of {over}.",
             "Ranks hold for all contestants at once: in at least 95% of boards every true rank is in its interval. A "
             "contestant ranks below those that are significantly better, and above those significantly worse.",
-            "Tier: down the table, a new tier begins with a contestant significantly worse than the first of the "
-            "current one. Two contestants of neighboring tiers need not differ.",
+            tiers_in_words(board.noun),
         ]
 
     def beside(self) -> tuple[str, NDArray[Any]]:
