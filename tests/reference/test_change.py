@@ -70,7 +70,9 @@ def test_effects_for_each_item_are_those_of_erm(found):
 def answers_of_item(item):
     """Answers in waves 1, 2, 3, NaN where there is none; whether treated; and how many persons have them."""
     table = pl.read_csv(HERE / "change.csv")
-    waves = table.pivot("wave", index=["person", "arm"], values=item).group_by("arm", "1", "2", "3").len()
+    waves = (
+        table.pivot("wave", index=["person", "arm"], values=item).group_by("arm", "1", "2", "3").len().sort(pl.all())
+    )
     answers = waves.select("1", "2", "3").to_numpy().astype(float)
     return answers, (waves["arm"] == "treated").to_numpy(), waves["len"].to_numpy()
 
@@ -100,7 +102,7 @@ def test_effects_for_each_item_are_at_the_maximum(found):
         answers = answers_of_item(f"i{item + 1}")
         options = {"gtol": 1e-9}
         maximum = minimize(negative_log_likelihood, np.zeros(4), args=answers, jac=True, method="BFGS", options=options)
-        assert np.abs(maximum.jac).max() < 1e-7
+        assert np.abs(maximum.jac).max() < 1e-6  # the least information is 2.4: within 4e-7
         loglik -= maximum.fun
         wanted = [(0, 1, -1), (0, 2, -1), (1, 1, 0), (1, 2, 0)]
         keys = [(each.arm, each.wave, each.against) if each.item == item else None for each in fit.contrasts]

@@ -121,6 +121,7 @@ def design_fit(
         optimum=optimum,
         factor=factor_of_term,
         scales=design.scale_of_items(open_directions),
+        of_model=errors.of_model,
     )
 
 
@@ -140,11 +141,13 @@ def _categories_beside(responses: Responses, design: DesignMatrix) -> Categories
 
 
 class ParameterErrors(NamedTuple):
-    """Variances of the parameters of a design, and by which method; their covariance, where it was formed."""
+    """Variances of the parameters of a design, and by which method; their covariance, where it was formed, and that by
+    the model's own information, which is formed when it is asked for."""
 
     method: str
     variance: Floats
     covariance: Floats | None = None
+    of_model: Callable[[], Floats] | None = None
 
 
 def _parameter_errors(
@@ -177,22 +180,26 @@ def _parameter_errors(
         return ParameterErrors("multiplier", variance)
     method = "information" if se == "information" else "dense"
     information = information_at(likelihood, optimum.point.beta, design.matrix).matrix
+
+    def of_model() -> Floats:
+        return normalize(normalize(parameter_covariance(optimum, False, information)).T)
+
     factor = None
     if clusters is not None:
         meat = _cluster_gram(responses, design, optimum.point.beta, clusters, weights)
         covariance = normalize(normalize(parameter_covariance(optimum, True, information, meat=meat)).T)
-        return ParameterErrors(f"sandwich, {int(clusters.max()) + 1:,} clusters", np.diag(covariance), covariance)
+        method = f"sandwich, {int(clusters.max()) + 1:,} clusters"
+        return ParameterErrors(method, np.diag(covariance), covariance, of_model)
     if se not in ("dense", "information"):
         factor = _score_squares(responses, design, optimum).factor
     covariance = parameter_covariance(optimum, method == "dense", information, factor)
     covariance = normalize(normalize(covariance).T)
     if se == "auto":
         variance = np.diag(covariance)
-        of_model = np.diag(normalize(normalize(parameter_covariance(optimum, False, information)).T))
-        ratio = safe_divide(of_model, variance, otherwise=1.0)
+        ratio = safe_divide(np.diag(of_model()), variance, otherwise=1.0)
         scale = np.sqrt(np.maximum(ratio, 1))
         covariance = scale[:, None] * covariance * scale
-    return ParameterErrors(method, np.diag(covariance), covariance)
+    return ParameterErrors(method, np.diag(covariance), covariance, of_model)
 
 
 def _cluster_gram(
@@ -560,6 +567,7 @@ class DesignResult:
     optimum: PenalizedPoint
     factor: Floats  # of each term, by which its values were multiplied to take off the bias of first order
     scales: Ints  # the same for virtual items that can be compared, and so for people rated on them
+    of_model: Callable[[], Floats] | None = None  # the covariance of uncorrected parameters by the model's information
 
     @property
     def effect(self) -> Floats:

@@ -186,7 +186,6 @@ def fit_change(
             "or all the highest, or a category of an item was used by nobody. Join waves, arms or categories, or leave "
             "out the item."
         ) from error
-    by_model = design_fit(responses, design, regularization=0, se="information", exact_up_to=10**6)
     n_items = len(design.facets.items) if by_item else 1
     contrasts = _contrasts(occasions, n_items if by_item else 0)
     matrix = np.array([_row(design, each) for each in contrasts])
@@ -194,16 +193,17 @@ def fit_change(
     if open_directions is not None and open_directions.size:
         is_estimable = np.abs(matrix @ open_directions).max(axis=1) < ESTIMABLE
         matrix[~is_estimable] = np.nan
-    variances = []
-    for each in (result, by_model):
-        assert each.covariance is not None
-        variances.append(np.einsum("ij,jk,ik->i", matrix, each.covariance, matrix))
+    assert result.covariance is not None
+    assert result.of_model is not None
+    robust, by_model = (
+        np.einsum("ij,jk,ik->i", matrix, covariance, matrix) for covariance in (result.covariance, result.of_model())
+    )
     free = design.matrix.shape[1] - (0 if open_directions is None else open_directions.shape[1])
     return ChangeModel(
         contrasts=contrasts,
         value=matrix @ result.eta,
-        se=np.sqrt(np.maximum(variances[0], 0)),
-        se_model=np.sqrt(np.maximum(variances[1], 0)),
+        se=np.sqrt(np.maximum(robust, 0)),
+        se_model=np.sqrt(np.maximum(by_model, 0)),
         loglik=result.optimum.point.loglik,
         n_parameters=free,
         result=result,
