@@ -8,8 +8,9 @@ of the reckoning (`engine/base.py`) come. Then the command `fit`, to all its tab
 under 160MB, and again under what the refusal asks for until it is not refused: `limit` is the smallest that is let in
 (in steps of the three digits in which the program says it). `peak` is the most memory that the process had then and
 could not give back: anonymous pages in /proc/PID/smaps_rollup, without those that were given back already (LazyFree),
-looked at every 10 ms. `--ample`: the same under 8GB. With `--save`, rows are kept as they come, and `--go-on` leaves
-out those that are there already. A command that takes more than `--most` CPU seconds is ended: it has no peak.
+looked at every 10 ms while all of its anonymous memory is more than the peak so far. `--ample`: the same under 8GB.
+With `--save`, rows are kept as they come, and `--go-on` leaves out those that are there already. A command that takes
+more than `--most` CPU seconds is ended: it has no peak.
 
 A limit is kept where peak / limit is at most 1. It is not too careful where that is at least 2/3: any limit above 1.5
 times the peak is let in.
@@ -38,6 +39,7 @@ FIRST = "160MB"  # refused for whatever is in memory with two threads
 AMPLE = "8GB"
 ASKED = re.compile(r"need at\s+least ([\d.]+ [kMG]?B)")
 SAMPLE = 0.01  # seconds between two looks at the process
+INEXACT = 2 * 10**6  # bytes: the system counts the pages of each processor apart, and adds them now and then
 CATEGORIES = 5
 TITLE = "Memory: the limit and the peak"
 
@@ -138,8 +140,16 @@ class Run(NamedTuple):
     cpu: float
 
 
+def anonymous(pid: int) -> int:
+    """Bytes of a process that are no file's, whether given back already or not; at no cost to the process."""
+    with suppress(OSError):
+        _, resident, of_files = Path(f"/proc/{pid}/statm").read_text().split()[:3]
+        return (int(resident) - int(of_files)) * resource.getpagesize()
+    return 0
+
+
 def unreturnable(pid: int) -> int:
-    """Bytes of a process that it cannot give back."""
+    """Bytes of a process that it cannot give back. While they are counted it cannot change its mappings, and waits."""
     kept = 0
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -163,7 +173,8 @@ def run(command: list[str], most: int) -> Run:
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=cap)
         while process.poll() is None:
-            peak = max(peak, unreturnable(process.pid))
+            if anonymous(process.pid) + INEXACT > peak:
+                peak = max(peak, unreturnable(process.pid))
             time.sleep(SAMPLE)
         errors.seek(0)
         complaint = errors.read()
@@ -237,8 +248,8 @@ if __name__ == "__main__":
     if asked.go_on:
         rows = saved_rows(asked.save)
     there = {(row["kind"], row["size"]) for row in rows}
-    for kind in asked.kinds:
-        for size in asked.sizes:
+    for size in asked.sizes:  # the small ones of all kinds first
+        for kind in asked.kinds:
             if size in SHAPES[kind] and (kind, size) not in there:
                 with tempfile.TemporaryDirectory(prefix="memory-", dir=asked.scratch) as folder:
                     rows.append(measure(kind, size, Path(folder), ample=asked.ample, most=asked.most))

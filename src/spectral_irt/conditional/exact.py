@@ -393,8 +393,9 @@ def tiles(counts: Ints, orders: Ints, width: int = 1) -> Iterator[tuple[int, int
         start = stop
 
 
-def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternPart]:
-    """The patterns of people whose total score is neither the lowest nor the highest, in tiles."""
+def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> Iterator[PatternPart]:
+    """The patterns of people whose total score is neither the lowest nor the highest, in tiles: one at a time, since
+    all of them are larger than the rows."""
     who = np.flatnonzero(rows.informative)
     orders = np.minimum(rows.scores, rows.max_scores - rows.scores)
     sets = _large_sets(rows, who, layout)
@@ -403,10 +404,10 @@ def pattern_parts(rows: Rows, people: Ints, layout: Thresholds) -> list[PatternP
         in_set[which] = True
     in_no_set = who[~in_set[who]]
     alike = in_no_set[np.lexsort((rows.counts[in_no_set], orders[in_no_set]))]
-    parts = [_part(rows, which, people, layout, one_set=True) for which in sets]
+    for which in sets:
+        yield _part(rows, which, people, layout, one_set=True)
     for start, stop in tiles(rows.counts[alike], orders[alike], layout.widest):
-        parts.append(_part(rows, alike[start:stop], people, layout, one_set=False))
-    return parts
+        yield _part(rows, alike[start:stop], people, layout, one_set=False)
 
 
 def _large_sets(rows: Rows, who: Ints, layout: Thresholds) -> list[Ints]:

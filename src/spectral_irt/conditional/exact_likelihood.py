@@ -149,7 +149,7 @@ class ExactLikelihood(Likelihood):
         people = patterns.count
         if weights is not None:
             people = np.bincount(patterns.of_person, weights=weights)
-        parts = pattern_parts(patterns.rows, people, self.layout)
+        parts = list(pattern_parts(patterns.rows, people, self.layout))
         self.parts = responses.engine.hold(parts)
         self.rows = responses.engine.hold(PatternRows.of_patterns([part], self.layout) for part in parts)
         self.n_patterns = int(patterns.rows.informative.sum())

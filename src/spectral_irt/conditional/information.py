@@ -280,7 +280,7 @@ class PatternRows(PeopleRows):
         people = patterns.count
         if weight is not None:
             people = np.bincount(patterns.of_person, weights=weight)
-        parts = pattern_parts(patterns.rows, people, layout)
+        parts = list(pattern_parts(patterns.rows, people, layout))
         rank = np.empty(len(people), dtype=np.int64)  # of each pattern, in the order of the parts
         place = 0
         for part in parts:

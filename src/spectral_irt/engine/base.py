@@ -42,6 +42,7 @@ Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by addres
 PROGRAM = 125 * 10**6  # Python and the libraries, before there are any data and after
 # The tables of persons and items, and what is made of them when they are written.
 PERSON = 600
+RATED_PERSON = 700  # the same of ratings
 ITEM = 500
 BLOCK = 500_000  # answers of a block
 KEPT = 64  # for each answer of one block: what small data are prepared to stays in memory under any limit
@@ -53,7 +54,9 @@ RATING = 140  # the same for ratings, whose fit is judged level by level
 SQUARE = 70  # for each pair of items: a fit holds up to nine matrices at a time
 DENSE_ITEMS = 5_000  # above which it holds none
 DRAWS = 8_000  # for each item then, for the standard errors
-COMBINATION = 2_000  # for each combination of an item and a rater, for sums of their thresholds in pairs
+# For each threshold of a combination of an item and a rater: its derivatives at some fifty abilities, of two points of
+# a fit at a time, and sums over the people of each thread.
+COMBINATION = 6_000
 SMALL = 1 << 16  # bytes of an array that is not worth counting
 FREE = 0.5  # share of the free memory that is used by default
 
@@ -223,7 +226,6 @@ class WorkSize:
     answers: int
     kind: str = "binary"
     parameters: int | None = None
-    combinations: int = 0
     fit: bool = True
     noun: str = "items"
 
@@ -246,14 +248,18 @@ class WorkSize:
 
     def bytes_needed(self, *, matrices: bool) -> int:
         """Bytes without which nothing can be done: program, tables, what is kept of a block, and the larger of work on
-        blocks and on `matrices` of items by items, which there are up to `DENSE_ITEMS`. Ratings have both at a time."""
+        blocks and on `matrices` of items by items, which there are up to `DENSE_ITEMS`. Ratings have both at a time,
+        and the tables of people after that."""
         size = self.items if self.parameters is None else self.parameters
-        tables = PROGRAM + PERSON * self.persons + ITEM * self.items + COMBINATION * self.combinations
+        of_persons = (RATED_PERSON if self.kind == "ratings" else PERSON) * self.persons
         of_items = DRAWS * size if self.fit else 0
         if self.fit and matrices and size <= DENSE_ITEMS:
             of_items = SQUARE * size**2
-        work = self.work + of_items if self.kind == "ratings" else max(self.work, of_items)
-        return tables + KEPT * self.in_a_block + work
+        in_turn = of_persons + max(self.work, of_items)
+        if self.kind == "ratings":
+            of_combinations = COMBINATION * self.items if self.fit else 0
+            in_turn = self.work + max(of_persons, of_items + of_combinations)
+        return PROGRAM + ITEM * self.items + KEPT * self.in_a_block + in_turn
 
 
 class Budget:

@@ -259,7 +259,6 @@ def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
         answers=responses.n_responses,
         kind=work_kind(responses),
         parameters=layout.n_entries if facets is None else facets.n_parameters(layout.widest),
-        combinations=0 if facets is None else responses.n_items,
         matrices_certain=matrices_certain,
         noun="items" if layout.binary else "thresholds",
     )

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.exact import Contour, PatternPart, padded_sums, pattern_parts
-from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, answered_items, rows_of
-from spectral_irt.data.patterns import distinct_rows
+from spectral_irt.data.patterns import distinct_sets
 from spectral_irt.inference.fit.level_fit import at_points
 from spectral_irt.tables import Columns
 
@@ -36,9 +35,8 @@ def agreement(calibration: Calibration, responses: Responses, name: str) -> Colu
     other_facets = [k for k, facet in enumerate(facets.names) if facet != name]
     thing = np.unique(facets.codes[:, other_facets], axis=0, return_inverse=True)[1].ravel()
     pairs, alike, extreme = responses.entries.sum(_observed_pairs, layout, thing, level, len(labels))
-    patterns = distinct_rows(responses)
-    rows = by_item(patterns.rows)[0]
-    parts = responses.engine.hold(pattern_parts(rows, patterns.count, layout))
+    patterns = distinct_sets(responses)
+    parts = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, layout))
     with_padding = (np.append(thing, thing.max(initial=-1) + 1), np.append(level, len(labels)))
     expected = extreme  # where the total is the lowest or the highest, all ratings are alike
     for part in parts.map(_expected_pairs, padded_sums(layout, beta), *with_padding):

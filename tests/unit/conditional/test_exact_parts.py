@@ -115,7 +115,7 @@ def test_people_of_one_set_share_a_tree_where_scores_are_many():
     most = np.array([layout.max_score[own].sum() for own in items])
     rows = Rows(indptr, np.concatenate(items).astype(np.int32), counts, np.array(scores), most)
     people = np.arange(len(items)) + 1
-    parts = pattern_parts(rows, people, layout)
+    parts = list(pattern_parts(rows, people, layout))
     together = np.sort(np.concatenate([part.which for part in parts]))
     np.testing.assert_array_equal(together, np.flatnonzero((rows.scores > 0) & (rows.scores < most)))
     assert [part.one_set for part in parts].count(True) == 1

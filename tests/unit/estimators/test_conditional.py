@@ -142,7 +142,7 @@ def test_users_alike_are_counted_once():
     found = distinct_rows(Responses.from_wide(np.concatenate([x, x])))
     assert found.of_person[0] == found.of_person[1]  # same items, same score, other answers
     assert found.count[found.of_person[:5]].tolist() == [4, 4, 2, 2, 2]
-    parts = pattern_parts(found.rows, found.count, Thresholds.ones(4))
+    parts = list(pattern_parts(found.rows, found.count, Thresholds.ones(4)))
     assert sorted(np.concatenate([part.people for part in parts])) == [2, 2, 4]  # the last is all right
 
 

@@ -44,11 +44,10 @@ from spectral_irt.conditional.exact import (
     pattern_parts,
     threshold_codes,
 )
-from spectral_irt.conditional.information import by_item
 from spectral_irt.conditional.penalized import DENSE_PARAMETERS
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
-from spectral_irt.data.patterns import distinct_rows
+from spectral_irt.data.patterns import distinct_sets
 from spectral_irt.inference.fit.moments import GivenScore, answers_with_moments
 from spectral_irt.model import above
 from spectral_irt.persons.residuals import LEAST, z_of_mean_square
@@ -238,8 +237,8 @@ def _adaptation(
     layout = responses.thresholds
     if design.shape[1] > DENSE_PARAMETERS:
         return None
-    patterns = distinct_rows(responses)
-    rows = by_item(patterns.rows)[0]
+    patterns = distinct_sets(responses)
+    rows = patterns.rows
     if len(rows.items) * layout.widest > PAIR_WORK:
         return None
     theta = np.zeros(len(patterns.count))

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from spectral_irt.ability import central_moments
 from spectral_irt.conditional.exact import PatternPart, padded_sums, part_given, pattern_parts, threshold_codes
 from spectral_irt.conditional.exact_likelihood import SERIES_FROM, conditional_probabilities
-from spectral_irt.conditional.information import by_item
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds, answered_items, rows_of
-from spectral_irt.data.patterns import distinct_rows
+from spectral_irt.data.patterns import distinct_sets
 from spectral_irt.engine.base import budget
 from spectral_irt.model import above
 from spectral_irt.persons.abilities import answers_with_difficulty, thresholds_of, with_thresholds
@@ -85,13 +84,11 @@ class GivenScore:
         if layout.binary:
             return cls(layout, beta, series_from, np.broadcast_to(np.int64(0), responses.n_persons))
         measured, thresholds = with_thresholds(responses, beta)
-        patterns = distinct_rows(measured)
-        n_people, of_person = patterns.count, patterns.of_person
-        rows = by_item(patterns.rows)[0]
-        del patterns  # as many rows once more, in another order
+        patterns = distinct_sets(measured)
+        rows = patterns.rows
         moments = budget().keep(np.zeros((4, len(rows.items))))  # 32 bytes a response: on disk where there is no room
         sums = ThresholdSums.zeros(measured.thresholds, padding=1)
-        parts = responses.engine.hold(pattern_parts(rows, n_people, measured.thresholds))
+        parts = responses.engine.hold(pattern_parts(rows, patterns.count, measured.thresholds))
         tables = (
             padded_sums(measured.thresholds, thresholds),
             threshold_codes(measured.thresholds),
@@ -106,7 +103,7 @@ class GivenScore:
             layout=layout,
             beta=beta,
             series_from=series_from,
-            pattern=of_person,
+            pattern=patterns.of_person,
             indptr=rows.indptr,
             moments=moments,
             threshold_sums=_with_all_items(sums, measured.thresholds, layout, np.isfinite(layout.mean(beta))),
