@@ -43,6 +43,7 @@ RESULTS = re.compile(r"^(<!-- results ([\w-]+)(?:#(\d))?: (.+?) -->\n\n)((?:\|.*
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 FOR_A_SHELL = re.compile(r"[|&;<>$`*?~(){}\[\]!\\]|\s#")  # in a command: what only a shell understands
+PIPED = re.compile(r"([^|>]+) ([|>] .+)")  # a command, and where its output goes
 WIDTH = {"COLUMNS": "80"}
 VOLATILE = re.compile(r"\d+\.\d+\s+s\b|\de[-+]\d+")  # times and residuals
 NAMED = re.compile(r'(id="|"#|url\(#)\w+')  # parts of a picture, which are named after all their digits
@@ -107,11 +108,24 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
     """What the last command of the block prints; the others are of interest only when they fail."""
     printed = ""
     for command in re.sub(r"\\\n\s*", "", block.text).strip().split("\n"):
-        plain = command.startswith("spectral-irt ") and not FOR_A_SHELL.search(command)
-        code, printed, said = (_in_this_process if plain else _in_bash)(command, folder)
+        piped = PIPED.fullmatch(command)
+        if _is_ours(command):
+            code, printed, said = _in_this_process(command, folder)
+        elif piped and _is_ours(piped[1]):
+            code, printed, said = _in_this_process(piped[1], folder)
+            code_of_rest, printed, said_by_rest = _in_bash(f"cat {piped[2]}", folder, printed)
+            code = code or code_of_rest
+            said += said_by_rest
+        else:
+            code, printed, said = _in_bash(command, folder)
         if code or said.startswith("error"):  # the second at the head of a pipe
             raise AssertionError(f"{page.name}, line {block.line}: {command}\n{printed}{said}")
     return printed
+
+
+def _is_ours(command: str) -> bool:
+    """Whether it needs no shell."""
+    return command.startswith("spectral-irt ") and not FOR_A_SHELL.search(command)
 
 
 def _in_this_process(command: str, folder: Path) -> tuple[int, str, str]:
@@ -125,11 +139,11 @@ def _in_this_process(command: str, folder: Path) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def _in_bash(command: str, folder: Path) -> tuple[int, str, str]:
+def _in_bash(command: str, folder: Path, given: str = "") -> tuple[int, str, str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     settings = {**os.environ, **WIDTH, "PYTHONPATH": _with_root(), "PATH": path}
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["bash", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, input=given
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -21,24 +21,49 @@ from spectral_irt.cli.main import main
 KILLS = 9
 PEOPLE, ITEMS = 100, 8  # in each file
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-# A parent in the background ignores SIGINT, and its children would, too.
+# Everything is imported once; each run is a fork of that process, and ends as a process does. A parent in the
+# background ignores SIGINT, and its children would, too.
 PROGRAM = """
-import atexit, os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import atexit, importlib, json, os, pkgutil, scipy.special, signal, sys
+import spectral_irt
 from spectral_irt.__main__ import run
-files, last, number = 0, int(os.environ["TEST_KILL_AT"]), int(os.environ["TEST_KILL_BY"])
-place = os.getcwd() + os.sep
+for module in pkgutil.walk_packages(spectral_irt.__path__, "spectral_irt."):
+    importlib.import_module(module.name)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def count(event, args):
     global files
     if event in ("open", "os.rename", "os.remove", "os.mkdir") and os.path.abspath(str(args[0])).startswith(place):
         files += 1
         if files == last:
             os.kill(os.getpid(), number)
-sys.addaudithook(count)
-if not last:
-    atexit.register(lambda: print(files, file=sys.stderr))
-run()
+for line in sys.stdin:
+    words, place, said, last, number = json.loads(line)
+    child = os.fork()
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.chdir(place)
+    place, files = os.getcwd() + os.sep, 0
+    sys.addaudithook(count)
+    if not last:
+        atexit.register(lambda: print(files, file=sys.stderr))
+    sys.argv = ["spectral-irt", *words]
+    run()
 """
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The process of which runs are forked."""
+    command = [sys.executable, "-c", PROGRAM]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as process:
+        yield process
+        process.stdin.close()
+        assert process.wait() == 0
 
 
 def write(path, seed):
@@ -46,17 +71,17 @@ def write(path, seed):
     wide(path, answers, person=[f"p{seed}-{k}" for k in range(PEOPLE)])
 
 
-def start(args, cwd, at=0, number=0):
-    """A process that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TEST_KILL_AT": str(at), "TEST_KILL_BY": str(number)}
-    command = [sys.executable, "-c", PROGRAM, *args]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    return done.returncode, done.stderr
+def start(runs, args, cwd, at=0, number=0):
+    """A run that ends itself at its file number `at`, or not: its exit code, and what it said on stderr."""
+    said = cwd.with_name(f"{cwd.name}.stderr")
+    runs.stdin.write(json.dumps([args, str(cwd), str(said), at, number]) + "\n")
+    runs.stdin.flush()
+    return int(runs.stdout.readline()), said.read_text()
 
 
-def count_files(args, cwd):
+def count_files(runs, args, cwd):
     """How many files a run to the end opens, renames or removes."""
-    code, said = start(args, cwd)
+    code, said = start(runs, args, cwd)
     assert code == 0, said
     return int(said.splitlines()[-1])
 
@@ -89,12 +114,12 @@ def bank_state(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "state"), [("fit", fit_state), ("update", bank_state)], ids=["fit", "update"])
-def test_random_kills(tmp_path, name, state):
+def test_random_kills(runs, tmp_path, name, state):
     numbers = random.Random(9)
     for seed, file in ((1, "a.csv"), (2, "b.csv")):
         write(tmp_path / file, seed)
     finish(["fit", "a.csv", "--bank", "bank", "-o", "out"], tmp_path)
-    whole, ended = count_files(["fit", "a.csv", "-o", "out"], tmp_path), 0
+    whole, ended = count_files(runs, ["fit", "a.csv", "-o", "out"], tmp_path), 0
     for kill in range(KILLS):
         if name == "fit":
             args = ["fit", "b.csv" if state(tmp_path) == "a.csv" else "a.csv", "-o", "out"]
@@ -102,10 +127,10 @@ def test_random_kills(tmp_path, name, state):
             write(tmp_path / "new.csv", 10 + kill)
             args = ["update", "bank", "new.csv"]
         if kill == 0 and name == "update":
-            whole = count_files([*args, "-o", "copy"], tmp_path)
+            whole = count_files(runs, [*args, "-o", "copy"], tmp_path)
         before = state(tmp_path)
         number = SIGNALS[kill % 3]
-        code, said = start(args, tmp_path, numbers.randint(1, whole), number)
+        code, said = start(runs, args, tmp_path, numbers.randint(1, whole), number)
         ended += code != 0
         assert code in (0, -number, 128 + number), said
         assert "Traceback" not in said
