@@ -500,7 +500,7 @@ def test_dif_is_resolved_step_by_step():
 @pytest.mark.slow
 def test_dif_of_four_items_is_found_and_clean_items_stay():
     found, clean, covered = 0, 0, 0
-    draws = 10
+    draws = 7
     differ = {"q4", "q9", "q13", "q17"}
     for seed in range(draws):
         responses = with_dif(seed)
@@ -511,22 +511,22 @@ def test_dif_of_four_items_is_found_and_clean_items_stay():
         means = changed.group_means("sex")
         error = np.hypot(*means["latent_se"].to_list())
         covered += abs(means["latent_mean"][1] - means["latent_mean"][0] + 0.5) < 1.96 * error
-    assert found >= 7  # 0.9 or more expected
-    assert clean <= 3  # 0.1 or fewer expected
-    assert covered >= 7  # 0.95 expected
+    assert found >= 5  # 0.9 or more expected
+    assert clean <= 2  # 0.1 or fewer expected
+    assert covered >= 5  # 0.95 expected
 
 
 def test_the_error_of_a_difference_is_that_of_nested_estimates():
     """Differences over their errors have a variance of 1; the errors are far below those of either fit."""
     z, errors, own = [], [], []
-    for seed in range(20):
+    for seed in range(12):
         responses = si.read(frame(simulate.rasch(400, 10, seed=seed).responses.to_dense()))
         first = si.SpectralRasch(regularization=0).fit(responses).analyse(responses)
         comparison = first.compare(first.with_moves([Move("drop", {"items": ["q9", "q10"]}, "a test")]))
         z.append(comparison.items["z"])
         errors.append(comparison.items["se"])
         own.append(first.calibration.se[:8])
-    assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.2  # 160 of them, with a mean of 0 and a variance of 1
+    assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.2  # 96 of them, with a mean of 0 and a variance of 1
     assert np.mean(errors) < 0.2 * np.mean(own)
 
 

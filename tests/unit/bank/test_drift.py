@@ -175,13 +175,13 @@ LEVELS = {
 
 @pytest.mark.slow
 def test_clean_loads_raise_no_alarm_beyond_the_level():
-    """Any alarm in 30 clean loads of each design: at most 5%, within three standard errors of a share; within two and a
+    """Any alarm in 20 clean loads of each design: at most 5%, within three standard errors of a share; within two and a
     half over all designs."""
     shares = []
     for number, design in enumerate(LEVELS.values()):
         rng = np.random.default_rng([10, number])
-        shares.append(np.mean([any_drift(rng, **design)[0] for _ in range(30)]))
-    error = np.sqrt(LEVEL * (1 - LEVEL) / 30)
+        shares.append(np.mean([any_drift(rng, **design)[0] for _ in range(20)]))
+    error = np.sqrt(LEVEL * (1 - LEVEL) / 20)
     assert max(shares) <= LEVEL + 3 * error, dict(zip(LEVELS, shares, strict=True))
     assert np.mean(shares) <= LEVEL + 2.5 * error / np.sqrt(len(shares))
 
@@ -192,8 +192,8 @@ def test_half_a_logit_is_found(categories, new_people):
     rng = np.random.default_rng([11, categories])
     found = [
         any_drift(rng, bank_people=2000, new_people=new_people, number=20, categories=categories, by=0.5)
-        for _ in range(30)
+        for _ in range(20)
     ]
     assert np.mean([moved for _, moved in found]) > 0.85
-    assert np.mean([others for others, _ in found]) <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 30)
+    assert np.mean([others for others, _ in found]) <= LEVEL + 2.5 * np.sqrt(LEVEL * (1 - LEVEL) / 20)
     assert LEAST_DRIFT < 0.5

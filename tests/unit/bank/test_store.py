@@ -290,9 +290,9 @@ def test_what_a_killed_writer_left_goes_with_the_next_update(folder):
 
 @pytest.mark.slow
 def test_three_writers_at_the_same_time(folder):
-    """Each has five files for the bank, one after the other; whoever reads meanwhile finds a whole bank."""
+    """Each has three files for the bank, one after the other; whoever reads meanwhile finds a whole bank."""
     place = folder.parent
-    for number in range(15):
+    for number in range(9):
         data = piece(100 + number)
         table = pl.DataFrame(data.to_dense().astype(int), schema=[str(k) for k in range(8)], orient="row")
         table.write_csv(place / f"{number}.csv")
@@ -301,7 +301,7 @@ def test_three_writers_at_the_same_time(folder):
     start, one = [sys.executable, "-c", program, str(folder)], {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     writers = [
         subprocess.Popen([*start, *(str(place / f"{k}.csv") for k in files)], stdout=-1, stderr=-2, text=True, env=one)
-        for files in np.arange(15).reshape(3, 5)
+        for files in np.arange(9).reshape(3, 3)
     ]
     while any(writer.poll() is None for writer in writers):
         bank = Bank.load(folder)
@@ -311,11 +311,11 @@ def test_three_writers_at_the_same_time(folder):
         said, _ = writer.communicate(timeout=120)
         assert writer.returncode == 0, said
     bank = Bank.load(folder)
-    assert bank.n_persons == 300 + 15 * 100
+    assert bank.n_persons == 300 + 9 * 100
     assert int(bank.n.sum()) == 8 * bank.n_persons
-    assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(15))
+    assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(9))
     assert len(os.listdir(folder)) == 8  # the bank, and the one before
-    assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(15))])
+    assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(9))])
 
 
 def contents(folder):

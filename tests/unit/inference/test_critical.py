@@ -174,9 +174,10 @@ def test_martin_loef_of_a_draw_is_nearly_that_of_a_new_fit():
 
 @pytest.mark.slow
 def test_martin_loef_keeps_its_level_by_draws():
-    """200 data sets of 100 x 8, where chi-squared rejects none: 5%, with a standard error of 1.5%."""
-    p = [martin_loef(si.simulate.rasch(100, 8, seed=900 + k).responses, draws=199) for k in range(200)]
-    assert 0.01 <= np.mean([each.p < 0.05 for each in p]) <= 0.095
+    """100 data sets of 100 x 8, where chi-squared rejects none: 5%, with a standard error of 2.2%, of which three are
+    allowed upwards."""
+    p = [martin_loef(si.simulate.rasch(100, 8, seed=900 + k).responses, draws=199) for k in range(100)]
+    assert 0.01 <= np.mean([each.p < 0.05 for each in p]) <= 0.115
 
 
 @pytest.mark.slow
