@@ -421,6 +421,22 @@ def test_tailoring_leaves_out_what_is_below_the_limit_round_by_round():
     np.testing.assert_array_equal(table["removed"].to_numpy(), np.isnan(expected).sum(axis=0))
 
 
+def test_tailoring_takes_two_thirds_off_the_bias_of_guessed_items():
+    """3PL with c = 0.25, abilities that spread widely; against the easiest items, whose responses all stay."""
+    rng = np.random.default_rng(314159)
+    difficulty = np.linspace(-2, 3, 30)
+    known = 1 / (1 + np.exp(difficulty - rng.normal(0, 1.5, (4000, 1))))
+    x = (rng.random(known.shape) < 0.25 + 0.75 * known).astype(float)
+    first = si.SpectralRasch(se="none").fit(x).analyse(x)
+    bias = [
+        np.mean((study.calibration.difficulty - difficulty)[-5:])
+        - np.mean((study.calibration.difficulty - difficulty)[:5])
+        for study in (first, first.tailor(0.6))
+    ]
+    assert bias[0] < -1.5
+    assert abs(bias[1]) < abs(bias[0]) / 3
+
+
 def test_tailoring_compares_difficulties_with_and_without_likely_guesses():
     values, _ = guesses(1, 0.25)
     first = si.SpectralRasch().fit(values).analyse(values)
