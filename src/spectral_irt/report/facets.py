@@ -28,10 +28,10 @@ LEVELS = (
     Column("infit_conditional_z", "Infit z", 1),
     Column("outfit_conditional", "Outfit", 2),
     Column("point_measure", "Point-measure", 2),
-    Column("point_measure_expected", "Expected", 2),
     Column("agreement", "Agreement", 2),
-    Column("agreement_expected", "Expected", 2),
     Column("status", "Status"),
+    Column("point_measure_expected", "Expected point-measure", 2, closed=True),
+    Column("agreement_expected", "Expected agreement", 2, closed=True),
     Column("outfit_conditional_z", "Outfit z", 1, closed=True),
     Column("infit", "Infit at estimated measures", 2, closed=True),
     Column("outfit", "Outfit at estimated measures", 2, closed=True),
@@ -71,8 +71,8 @@ MEANING = (
     "average person would get, in the codes of the data. Infit and outfit are given the totals of the persons: 1 is "
     "expected, above 1 is underfit (noise), below 1 overfit (more regular than the model). Status: a misfit is named "
     "where it is significant (5% for all together) and large. Point-measure: the correlation of the ratings with the "
-    "measures, and what the model expects of it. Agreement: the share of equal ratings where two rated the same person "
-    "on the same item, and what the model expects of it given the totals; Rasch-kappa is (agreement - expected) / "
+    "measures. Agreement: the share of equal ratings where two rated the same person on the same item. What the model "
+    "expects of both is in each row when it is opened; Rasch-kappa is (agreement - expected) / "
     "(1 - expected). Equal severities: a test of "
     "the hypothesis that all severities are the same."
 )
