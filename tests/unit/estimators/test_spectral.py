@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from gold import SETS, said, table
-from spectral_irt import ConditionalRasch, Responses, SpectralPartialCredit, SpectralRasch, datasets, simulate
+from spectral_irt import (
+    ConditionalPartialCredit,
+    ConditionalRasch,
+    Responses,
+    SpectralPartialCredit,
+    SpectralRasch,
+    datasets,
+    simulate,
+)
 from spectral_irt.chain.prior import precision_of
 from spectral_irt.conditional.newton import Likelihood
 from spectral_irt.errors import DesignError, DisconnectedDesignError, NotFittedError, OptionError
@@ -337,3 +345,21 @@ def test_what_is_no_weight(weights, words):
         SpectralRasch().fit(data, weights=weights)
     with pytest.raises(OptionError, match="Newton steps only"):
         SpectralRasch(refine=False).fit(data, weights=np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "near"),
+    [
+        (SpectralPartialCredit(regularization=0), 1e-4),
+        (ConditionalPartialCredit(), 1e-7),
+        # What is learned about the prior from rare categories is not quite the same from either side.
+        (SpectralPartialCredit(), 0.1),
+    ],
+)
+def test_reversed_categories_give_the_negative_difficulties(estimator, near):
+    """Of 80 people, in standard errors."""
+    thresholds = [[location - 0.8, location, location + 0.8] for location in np.linspace(-1, 1, 8)]
+    answers = simulate.partial_credit(80, thresholds=thresholds, seed=3).responses.to_dense()
+    plain = estimator.fit(answers).calibration_
+    other = estimator.fit(3 - answers).calibration_
+    np.testing.assert_allclose(plain.difficulty / plain.se, -other.difficulty / plain.se, atol=near)

@@ -71,6 +71,15 @@ def test_it_draws_something_readable(name, size, request):
         assert any(text.startswith("A very") and "…" in text and len(text) <= 26 for text in by_text)
 
 
+@pytest.mark.parametrize("name", ["icc", "wright", "items"])
+def test_it_is_drawn_into_axes_of_ones_own(study, name):
+    left, right = Figure().subplots(1, 2)
+    assert DISPLAYS[name](study).plot(ax=right, title="Mine") is right
+    assert right.get_title(loc="left") == "Mine"
+    assert right.has_data()
+    assert not left.has_data()
+
+
 @pytest.mark.parametrize("name", [*OF_BOTH, "categories", "out of order"])
 @pytest.mark.parametrize("size", ["ordered_study", "wide_ordered_study"])
 def test_ordered_answers_are_readable(name, size, request):
