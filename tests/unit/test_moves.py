@@ -421,6 +421,15 @@ def test_tailoring_leaves_out_what_is_below_the_limit_round_by_round():
     np.testing.assert_array_equal(table["removed"].to_numpy(), np.isnan(expected).sum(axis=0))
 
 
+def test_labels_may_be_taken_from_an_array():
+    responses = si.simulate.partial_credit(120, 6, categories=4, seed=2).responses
+    study = si.SpectralPartialCredit(se="none").fit(responses).analyse(responses)
+    items = responses.items  # numbers of numpy
+    changed = study.collapse(items[2], np.array([0, 1, 1, 2])).join(items[0], items[1]).drop(items[5])
+    assert [move.option for move in changed.moves] == ["--collapse 2:0,1,1,2", "--join 0+1", "--drop 5"]
+    assert study.drop_persons(responses.persons[:3]).responses.n_persons == 117
+
+
 def test_tailoring_takes_two_thirds_off_the_bias_of_guessed_items():
     """3PL with c = 0.25, abilities that spread widely; against the easiest items, whose responses all stay."""
     rng = np.random.default_rng(314159)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -67,7 +67,7 @@ class AnalysisWithMoves:
         because : str
             What asked for it, for the ledger; by default the code of the finding that names the item.
         """
-        return self.with_moves([Move("drop", {"items": list(items)}, because)])
+        return self.with_moves([Move("drop", {"items": _plain_labels(items)}, because)])
 
     def drop_persons(self, persons: str | Sequence[Any], *, because: str = "") -> Self:
         """The analysis without some persons, fitted again: labels, or "misfit" for all with an infit or outfit,
@@ -80,7 +80,7 @@ class AnalysisWithMoves:
             Why, for the ledger.
         """
         if not isinstance(persons, str):
-            persons = list(persons)
+            persons = _plain_labels(persons)
         return self.with_moves([Move("drop_persons", {"persons": persons}, because)])
 
     def split(self, item: Any, by: str, *, cuts: Sequence[float] = (), because: str = "") -> Self:
@@ -99,7 +99,7 @@ class AnalysisWithMoves:
         because : str
             Why, for the ledger.
         """
-        arguments = {"item": item, "by": by}
+        arguments = {"item": _plain_label(item), "by": by}
         if len(cuts):
             arguments["cuts"] = list(cuts)
         return self.with_moves([Move("split", arguments, because)])
@@ -117,7 +117,7 @@ class AnalysisWithMoves:
         because : str
             Why, for the ledger.
         """
-        arguments: dict[str, Any] = {"items": list(items)}
+        arguments: dict[str, Any] = {"items": _plain_labels(items)}
         if name is not None:
             arguments["name"] = name
         return self.with_moves([Move("join", arguments, because)])
@@ -134,7 +134,8 @@ class AnalysisWithMoves:
         because : str
             Why, for the ledger.
         """
-        return self.with_moves([Move("collapse", {"item": item, "categories": list(categories)}, because)])
+        arguments = {"item": _plain_label(item), "categories": _plain_labels(categories)}
+        return self.with_moves([Move("collapse", arguments, because)])
 
     def tailor(self, below: float, *, because: str = "") -> Self:
         """The analysis without responses that are likely to be guesses, fitted again (Andrich, Marais & Humphry 2012).
@@ -245,6 +246,15 @@ class AnalysisWithMoves:
             changes.take_part(place, division._replace(for_choice=for_choice))
             halves.append(fit_again(study, changes))
         return Halves(*halves)
+
+
+def _plain_label(label: Any) -> Any:
+    """A label that was taken from an array, such as `responses.items[2]`, as the ledger can hold it."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _plain_labels(labels: Iterable[Any]) -> list[Any]:
+    return list(map(_plain_label, labels))
 
 
 def _changes_of(study: Analysis) -> Changes:
