@@ -1,7 +1,7 @@
 """When answers decide what comes next, when people are of several kinds, and when they come in classes.
 
     python benchmarks/adaptive.py [--replicates 100] [--seed 0] [--ordered]
-                                  [--only adaptive,shapes,random,populations,order,classes]
+                                  [--only adaptive,shapes,large,random,populations,order,classes]
 
 For each design, how often 95% intervals contain the true thresholds (difficulties, where answers are right or wrong)
 and the slope of the estimated locations on the true ones, for the default estimator and for marginal likelihood
@@ -115,6 +115,12 @@ DESIGNS: dict[str, dict[str, Draw]] = {
     },
     "shapes": {
         f"{name}, {shape}": simulated(1500, shape=shape, **how) for name, how in CHOSEN.items() for shape in SHAPES
+    },
+    "large": {
+        f"adaptive test, 15 of 60 items, 6,000 people, {shape}": simulated(
+            6000, shape=shape, **CHOSEN["adaptive test, 15 of 60 items"]
+        )
+        for shape in ("normal", "exponential")
     },
     "random": {
         "complete, 30 items, 1,000 people": simulated(1000, 30),
