@@ -51,7 +51,7 @@ class TwoResponses(ExactLikelihood):
         beyond = np.cumsum(np.exp(log_p[:, :0:-1]), axis=1)[:, ::-1]
         gradient = np.zeros(len(beta))
         for c, difference in enumerate(sharing.differences):
-            gradient += difference.T @ (beyond[:, c] - (sharing.category > c))
+            gradient += difference.T @ (sharing.persons * (beyond[:, c] - (sharing.category > c)))
         own_blocks = sharing.item_blocks(beyond)
         self.point = PointOfTwo(
             beta,
@@ -60,7 +60,7 @@ class TwoResponses(ExactLikelihood):
             gradient,
             own_blocks,
             own_blocks,
-            loglik=float(log_p[np.arange(len(log_p)), sharing.category].sum()),
+            loglik=float(sharing.persons @ log_p[np.arange(len(log_p)), sharing.category]),
             people=partial(self.people, beta),
             likelihood=self,
             beyond=beyond,
@@ -77,7 +77,7 @@ class TwoResponses(ExactLikelihood):
         return point.dense() if design is None else point.of_parameters(design).toarray()
 
     def differences_of(self, design: Matrix) -> list[SplitColumns]:
-        """d_c' A of every person, for each c; kept for the next step."""
+        """d_c' A of every row, for each c; kept for the next step."""
         if self._last_design is None or self._last_design[0] is not design:
             products = [sparse.csr_array(difference @ design) for difference in self.sharing.differences]
             self._last_design = (design, [SplitColumns.of(product) for product in products])
@@ -86,7 +86,7 @@ class TwoResponses(ExactLikelihood):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PointOfTwo(Point):
-    """A point of this likelihood, with exact information; `beyond` is G_c of every person, persons x c."""
+    """A point of this likelihood, with exact information; `beyond` is G_c, rows of the sharing x c."""
 
     likelihood: TwoResponses
     beyond: Floats
@@ -96,7 +96,8 @@ class PointOfTwo(Point):
         differences = self.likelihood.differences_of(design)
         total = sparse.csr_array((design.shape[1], design.shape[1]))
         for c, d in _ordered_pairs(len(differences)):
-            product = differences[c].product(covariance(self.beyond, c, d), differences[d])
+            weight = self.likelihood.sharing.persons * covariance(self.beyond, c, d)
+            product = differences[c].product(weight, differences[d])
             if c < d:
                 product = product + product.T
             total = total + product
@@ -108,11 +109,13 @@ class PointOfTwo(Point):
 
     def __matmul__(self, v: Floats) -> Floats:
         """The information times v; one vector, or the columns of a matrix."""
-        differences = self.likelihood.sharing.differences
+        sharing = self.likelihood.sharing
+        differences = sharing.differences
         image = np.zeros_like(v)
         for c, left in enumerate(differences):
             for d, right in enumerate(differences):
-                image += left.T @ (sparse.diags_array(covariance(self.beyond, c, d)) @ (right @ v))
+                weight = sharing.persons * covariance(self.beyond, c, d)
+                image += left.T @ (sparse.diags_array(weight) @ (right @ v))
         return image
 
     def dense(self, *, single: bool = False) -> Floats:
@@ -121,7 +124,7 @@ class PointOfTwo(Point):
 
 
 def covariance(beyond: Floats, c: int, d: int) -> Floats:
-    """Of 1{X_i > c} and 1{X_i > d}, for every person."""
+    """Of 1{X_i > c} and 1{X_i > d}, for a person of every row."""
     return beyond[:, max(c, d)] * (1 - beyond[:, min(c, d)])
 
 
@@ -133,13 +136,14 @@ def _ordered_pairs(n: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """How every person can share the score between two items, and did: ways c are persons x c.
+    """How a score can be shared between two items, and was: a row for all `persons` of one pair, score and response.
 
-    `possible` ways; `passed` is the threshold that the first item passes from way c to c + 1, and `lost` the one that
-    the second passes no more, -1 where there is no such step; `category` is that of the first item.
+    `possible` are the ways, rows x c; `passed` is the threshold that the first item passes from way c to c + 1, and
+    `lost` the one that the second passes no more, -1 where there is no such step; `category` is that of the first item.
     """
 
     layout: Thresholds
+    persons: Floats  # how many
     possible: Mask
     passed: Ints
     lost: Ints
@@ -148,7 +152,10 @@ class Sharing:
     @classmethod
     def of(cls, responses: Responses) -> Sharing:
         layout = responses.thresholds
-        first, second, category, category_of_second = responses.entries.gather(_two_responses, layout)
+        every = responses.entries.gather(_two_responses, layout)
+        sizes = (layout.n_items, layout.n_items, layout.widest + 1, layout.widest + 1)
+        keys, persons = np.unique(np.ravel_multi_index(every, sizes), return_counts=True)
+        first, second, category, category_of_second = np.unravel_index(keys, sizes)
         way = np.arange(layout.widest + 1)
         category_of_rest = (category + category_of_second)[:, None] - way
         possible = (
@@ -159,6 +166,7 @@ class Sharing:
         is_step = possible[:, :-1] & possible[:, 1:]
         return cls(
             layout=layout,
+            persons=persons.astype(np.float64),
             possible=possible,
             passed=np.where(is_step, layout.first[first, None] + way[:-1], -1),
             lost=np.where(is_step, layout.first[second, None] + category_of_rest[:, :-1] - 1, -1),
@@ -167,7 +175,7 @@ class Sharing:
 
     @cached_property
     def differences(self) -> list[Matrix]:
-        """d_c of every person, persons x thresholds, for each c."""
+        """d_c of every row, rows x thresholds, for each c."""
         differences = []
         for passed, lost in zip(self.passed.T, self.lost.T, strict=True):
             is_step = passed >= 0
@@ -192,7 +200,7 @@ class Sharing:
         width = layout.widest
         blocks = np.zeros(layout.n_items * width * width)
         for c, d in _ordered_pairs(width):
-            of_persons = covariance(beyond, c, d)
+            of_persons = self.persons * covariance(beyond, c, d)
             for thresholds in (self.passed, self.lost):
                 inside = (thresholds[:, c] >= 0) & (thresholds[:, d] >= 0)
                 row = thresholds[inside, c]
