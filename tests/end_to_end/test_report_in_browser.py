@@ -252,6 +252,18 @@ def test_an_item_of_ordered_answers_opens_to_its_categories(page, pages):
     assert page.run("document.querySelectorAll('#curves img').length") == 2
 
 
+@pytest.mark.parametrize("name", ["small", "points", "ratings"])
+def test_no_table_is_cut_at_the_width_of_a_laptop(page, pages, name):
+    """1,280 points: a column beyond the edge, such as the status, is not looked for."""
+    page.look(width=1280)
+    page.open(pages / f"{name}.html")
+    wider = page.run(
+        "[...document.querySelectorAll('table')].filter((t) => t.parentElement.scrollWidth > "
+        "t.parentElement.clientWidth + 1).map((t) => t.textContent.slice(0, 80))"
+    )
+    assert wider == []
+
+
 def test_paper_is_white_and_has_no_controls(page, pages):
     page.look(dark=True)
     dark = page.run("getComputedStyle(document.body).backgroundColor")
