@@ -27,7 +27,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid, thurstone
-from spectral_irt.numerics import read_only, safe_divide
+from spectral_irt.numerics import chosen_or_none, read_only, safe_divide
 from spectral_irt.tables import Columns, Table, as_html, make_table
 from spectral_irt.text import listed
 
@@ -380,7 +380,7 @@ class Calibration:
 
     def code_sums(self, place: Ints) -> CodeSums | None:
         """The sums of codes of every score on the items at these positions; None where a code is not known."""
-        high = None if self.codes_high is None else self.codes_high[place]
+        high = chosen_or_none(self.codes_high, place)
         return code_sums(self.codes[place], self.layout.max_score[place], high)
 
     def code_columns(self, forms: Sequence[Ints]) -> Columns:

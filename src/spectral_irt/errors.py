@@ -193,7 +193,9 @@ def _flag(option: re.Match[str]) -> str:
         value = ""
         if values:
             value = "=" + _for_typing(_text_of_value(values) if values[0] in QUOTES else values.lower())
-        return f"--set {name}{value}" if name in SETTINGS else f"--blanks {name.replace('_', '-')}{value}"
+        if name in SETTINGS:
+            return f"--set {name}{value}"
+        return f"--blanks {name.replace('_', '-')}{value}"
     if name in _SHEETS:
         sheet = literal_eval(values) if values else "SHEET"
         return f"{_SHEETS[name]} FILE#{_for_typing(str(sheet))}"

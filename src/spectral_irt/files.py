@@ -356,4 +356,6 @@ def reason_of(error: Exception) -> str | None:
     number = error.errno if isinstance(error, OSError) else None
     if not number and (found := re.search(r"\(os error (\d+)\)", str(error))):  # as polars says it
         number = int(found[1])
-    return _REMEDIES.get(number, f"{os.strerror(number)}; choose another place") if number else None
+    if not number:
+        return None
+    return _REMEDIES.get(number, f"{os.strerror(number)}; choose another place")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
-from spectral_irt.numerics import positive_inverse, safe_divide
+from spectral_irt.numerics import chosen_or_none, positive_inverse, safe_divide
 
 CENTERED = 1e-6  # logits: a mean below this is one that was set to zero
 MOST_IN_A_MATRIX = 2_000  # thresholds: 32 MB
@@ -86,12 +86,16 @@ class JointErrors:
     def full(self) -> Floats:
         """The covariance as a matrix."""
         covariance = np.diag(self.diagonal) + self.common[:, None] + self.common
-        return covariance if self.matrix is None else covariance + self.matrix
+        if self.matrix is None:
+            return covariance
+        return covariance + self.matrix
 
     def times(self, w: Floats) -> Floats:
         """The covariance of every error with their combination w' e."""
         covariance = self.diagonal * w + self.common * w.sum() + self.common @ w
-        return covariance if self.matrix is None else covariance + self.matrix @ w
+        if self.matrix is None:
+            return covariance
+        return covariance + self.matrix @ w
 
     def of(self, w: Floats) -> float:
         """Variance of the combination w' e."""
@@ -124,7 +128,7 @@ class JointErrors:
     def take(self, chosen: Mask | Ints) -> JointErrors:
         """Of some of them, by position or mask."""
         place = np.arange(len(self.diagonal))[chosen]
-        matrix = None if self.matrix is None else self.matrix[np.ix_(place, place)]
+        matrix = chosen_or_none(self.matrix, np.ix_(place, place))
         return JointErrors(self.diagonal[place], self.common[place], matrix)
 
     def of_group_means(self, group: Ints) -> JointErrors:
@@ -188,7 +192,9 @@ class JointErrors:
         assert self.matrix is not None
         covariance = self.matrix + np.diag(self.diagonal)
         inverse = positive_inverse(covariance + np.trace(covariance) / len(covariance) ** 2)
-        return None if inverse is None else SharedPrecision(inverse)
+        if inverse is None:
+            return None
+        return SharedPrecision(inverse)
 
 
 @dataclass(frozen=True, eq=False)

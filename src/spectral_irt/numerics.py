@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.errors import OptionError
+
+Array = TypeVar("Array")
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
@@ -98,6 +100,14 @@ def chosen_positions(chosen: Any, size: int, who: str) -> NDArray[np.int64]:
     if np.any(positions[1:] <= positions[:-1]) and len(np.unique(positions)) < len(positions):
         raise OptionError(f"{who} was given the same one more than once; name each once.")
     return positions
+
+
+def chosen_or_none(array: Array | None, chosen: Any) -> Array | None:
+    """These entries of an array that there may be or not, such as weights, codes or options."""
+    if array is None:
+        return None
+    entries: Array = cast(Any, array)[chosen]
+    return entries
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -263,7 +263,9 @@ def size_text(n_bytes: float) -> str:
     """
     if n_bytes >= 10**9:
         return f"{math.ceil(n_bytes / 10**8) / 10:g} GB"
-    return f"{math.ceil(n_bytes / 10**6)} MB" if n_bytes >= 10**6 else f"{math.ceil(n_bytes / 10**3)} KB"
+    if n_bytes >= 10**6:
+        return f"{math.ceil(n_bytes / 10**6)} MB"
+    return f"{math.ceil(n_bytes / 10**3)} KB"
 
 
 def in_bytes(text: str | int, name: str) -> int:

@@ -141,7 +141,9 @@ def _write_cell(sheet: Any, row: int, k: int, cell: Any, column: str) -> None:
 def _format(frame: pl.DataFrame, column: str) -> str:
     if not frame.schema[column].is_float():
         return "General"
-    return "0.0000" if column in ("p", "p_holm", "p_bh") or column.endswith(("_p", "_p_bh")) else "0.000"
+    if column in ("p", "p_holm", "p_bh") or column.endswith(("_p", "_p_bh")):
+        return "0.0000"
+    return "0.000"
 
 
 def _width(column: pl.Series) -> float:

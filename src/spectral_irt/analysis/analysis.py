@@ -42,6 +42,7 @@ from spectral_irt.inference.items.reversed_items import reversed_findings
 from spectral_irt.inference.items.review import Look, items_to_look_at
 from spectral_irt.inference.results import MIN_PAIRED, MIN_PEOPLE
 from spectral_irt.inference.scores.reliability import Reliability, reliability
+from spectral_irt.numerics import chosen_or_none
 from spectral_irt.tables import Columns, as_html
 from spectral_irt.text import listed
 
@@ -139,7 +140,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
             self.abilities(method).take(persons),
             ml=self.abilities("ml").take(persons),
             eap=self._marginal(),
-            weights=None if self.weights is None else self.weights[persons],
+            weights=chosen_or_none(self.weights, persons),
             person_infit=self._person_fit(method).infit[persons],
             item_infit=items["infit"],
         )

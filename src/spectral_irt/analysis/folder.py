@@ -32,6 +32,7 @@ from spectral_irt.estimators.by_name import estimator_name
 from spectral_irt.files import all_or_nothing, errors_with_target, input_paths
 from spectral_irt.inference.results import LEAST_DRAWS, TOO_FEW_DRAWS
 from spectral_irt.inference.scores.reliability import mean_and_sd
+from spectral_irt.numerics import chosen_or_none
 from spectral_irt.persons_file import check_persons_file, is_persons_file, write_persons_file
 from spectral_irt.tables import AnyColumns, Columns, rows_of, write_csv, write_json, write_parquet
 from spectral_irt.text import listed
@@ -522,7 +523,7 @@ def persons_record(
     compared = has_ability if comparable is None else has_ability & comparable
     mean = sd = None
     if compared.any():
-        weights_of_compared = None if weights is None else weights[compared]
+        weights_of_compared = chosen_or_none(weights, compared)
         mean, sd = mean_and_sd(persons["ability"][compared], weights_of_compared)
     if compared.sum() < 2:
         sd = None

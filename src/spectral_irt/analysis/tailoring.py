@@ -27,6 +27,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.inference.nested import Calibrated, centered_on, nested_covariance
 from spectral_irt.inference.results import adjust_p, two_sided
+from spectral_irt.numerics import chosen_or_none
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.residuals import probabilities
 from spectral_irt.tables import Columns
@@ -65,7 +66,7 @@ def without_unlikely(responses: Responses, thresholds: Floats, below: float) -> 
 def _block_without_unlikely(block: Block, ability: Floats, thresholds: Floats, below: float) -> Block:
     stays = ~(probabilities(block, thresholds, ability) < below)  # also where no ability is known
     before = np.concatenate([[0], np.cumsum(stays)])
-    options = None if block.options is None else block.options[stays]
+    options = chosen_or_none(block.options, stays)
     return Block(before[block.indptr], before[block.split], block.items[stays], options)
 
 

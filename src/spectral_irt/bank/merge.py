@@ -24,6 +24,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints, Mask, Thresholds
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.errors import BankError
+from spectral_irt.numerics import chosen_or_none
 from spectral_irt.text import listed
 
 ITEM = "item"
@@ -219,7 +220,7 @@ def merge_banks(bank: Bank, new: Bank, responses: Responses) -> Bank:
         labels=calibration.labels[is_new].tolist(),
         max_score=calibration.layout.max_score[is_new],
         codes=calibration.codes[is_new],
-        codes_high=None if calibration.codes_high is None else calibration.codes_high[is_new],
+        codes_high=chosen_or_none(calibration.codes_high, is_new),
     )
     old = extended.calibration.with_free_thresholds()
     places = _Places.of(calibration, old)

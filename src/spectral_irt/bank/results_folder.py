@@ -95,7 +95,9 @@ def scale_of_results(table: Path) -> Scale:
         record = _record_in(table.parent)
     except (OSError, RecursionError, _EditedError):
         return LOGITS
-    return _scale_in(record) if table.name in record["outputs"] else LOGITS
+    if table.name not in record["outputs"]:
+        return LOGITS
+    return _scale_in(record)
 
 
 class _EditedError(Exception):

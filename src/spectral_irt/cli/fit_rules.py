@@ -107,7 +107,9 @@ def ratings_go_with(options: FitOptions) -> str | None:
             f"--estimator {method.estimator}": other_estimator,
         }
     )
-    return f"--facet does not go with {unfit} yet; leave out one of them." if unfit else None
+    if not unfit:
+        return None
+    return f"--facet does not go with {unfit} yet; leave out one of them."
 
 
 def change_goes_with(options: FitOptions) -> str | None:
@@ -116,7 +118,9 @@ def change_goes_with(options: FitOptions) -> str | None:
     method = options.method
     if not (method.wave or method.waves):
         idle = _flags_in_use({"--arm": method.arm, "--each-item": method.each_item})
-        return f"{idle} would do nothing without --wave or --waves; name the waves." if idle else None
+        if not idle:
+            return None
+        return f"{idle} would do nothing without --wave or --waves; name the waves."
     if len(method.wave) + bool(method.waves) > 1:
         return "--wave and --waves say the same of a long and of a wide table; give one of them, with one column."
     unfit = _flags_in_use(
@@ -141,7 +145,9 @@ def change_goes_with(options: FitOptions) -> str | None:
         }
     )
     flag = "--waves" if method.waves else "--wave"
-    return f"{flag} does not go with {unfit} yet; leave out one of them." if unfit else None
+    if not unfit:
+        return None
+    return f"{flag} does not go with {unfit} yet; leave out one of them."
 
 
 def covariates_go_with(options: FitOptions) -> str | None:
@@ -155,7 +161,9 @@ def covariates_go_with(options: FitOptions) -> str | None:
             "--clustered-by": options.method.clustered_by,
         }
     )
-    return f"--item-covariates does not go with {unfit}; leave out one of them." if unfit else None
+    if not unfit:
+        return None
+    return f"--item-covariates does not go with {unfit}; leave out one of them."
 
 
 def ratings_are_about_people(options: FitOptions) -> str | None:
@@ -184,7 +192,9 @@ def pupil_pages_show_people(options: FitOptions) -> str | None:
         in_the_way = "--facet"
     elif options.without_persons:
         in_the_way = options.skip_option
-    return f"--pupil-pages shows the measures of single persons; leave out {in_the_way}." if in_the_way else None
+    if not in_the_way:
+        return None
+    return f"--pupil-pages shows the measures of single persons; leave out {in_the_way}."
 
 
 def pages_are_two_files(options: FitOptions) -> str | None:

@@ -153,7 +153,9 @@ class MoveOptions:
         """The moves of the file, if one was named."""
         from spectral_irt.analysis.ledger import read_ledger
 
-        return None if self.moves is None else read_ledger(self.moves)
+        if self.moves is None:
+            return None
+        return read_ledger(self.moves)
 
     def columns(self) -> list[str]:
         """The columns about people that moves go by."""

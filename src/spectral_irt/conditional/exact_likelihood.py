@@ -32,7 +32,7 @@ from spectral_irt.data.patterns import Patterns, distinct_rows, row_keys, same_r
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.shared_sets import SharedSets
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import csr
+from spectral_irt.numerics import chosen_or_none, csr
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
 CELLS = 300_000  # patterns x thresholds x points of the pairs at a time: some ten megabytes
@@ -70,7 +70,7 @@ def information_at(
     short = responses.counts < (LONG_TEST if design is None else np.inf)
     everyone = bool(short.all())
     if not everyone and short.any():
-        weights = None if weights is None else weights[short]
+        weights = chosen_or_none(weights, short)
         responses = responses.take_persons(short)
     patterns = None
     if short.any():
@@ -178,7 +178,9 @@ class ExactLikelihood(Likelihood):
         if design is not None and self.layout.n_entries > DENSE_THRESHOLDS:
             return self.parts.sum(exact_information_of_design, cumulated, codes, design)
         information = self.parts.sum(exact_information, cumulated, codes)
-        return information if design is None else design.T @ (information @ design)
+        if design is None:
+            return information
+        return design.T @ (information @ design)
 
 
 def exact_cells(part: PatternPart, width: int) -> float:

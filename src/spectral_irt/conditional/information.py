@@ -34,7 +34,7 @@ from spectral_irt.data.patterns import same_rows
 from spectral_irt.data.shared_sets import SharedSet
 from spectral_irt.engine import Prepared
 from spectral_irt.engine.base import budget
-from spectral_irt.numerics import Places, csr, gram_of, is_small, onto_items, sums_by_item
+from spectral_irt.numerics import Places, chosen_or_none, csr, gram_of, is_small, onto_items, sums_by_item
 
 Matrix: TypeAlias = sparse.csr_array
 
@@ -236,7 +236,7 @@ def by_item(rows: Rows) -> tuple[Rows, Ints]:
         answers = slice(rows.indptr[start], rows.indptr[stop])
         person = np.repeat(np.arange(stop - start), rows.counts[start:stop])
         order[answers] = answers.start + np.argsort((person << 32) + rows.items[answers])
-    category = None if rows.category is None else rows.category[order]
+    category = chosen_or_none(rows.category, order)
     return replace(rows, items=rows.items[order], category=category), order
 
 

@@ -96,7 +96,9 @@ class Newton:
 
     @cached_property
     def matrix_of_design(self) -> sparse.csr_array | None:
-        return None if self.design is None else sparse.csr_array(self.design)
+        if self.design is None:
+            return None
+        return sparse.csr_array(self.design)
 
     @cached_property
     def part_of_threshold(self) -> Ints:
@@ -168,7 +170,9 @@ class _Steps:
     def beta(self) -> Floats:
         """The thresholds of the present parameters."""
         design = self.problem.matrix_of_design
-        return self.eta if design is None else design @ self.eta
+        if design is None:
+            return self.eta
+        return design @ self.eta
 
     def evaluate(self) -> PenalizedPoint:
         """The likelihood and Newton's matrix at the present parameters."""

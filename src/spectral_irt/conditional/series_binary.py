@@ -31,7 +31,7 @@ from spectral_irt.conditional.information import BinarySums, PeopleRows, Thresho
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints, Thresholds, person_chunks, spans
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import Places, add_columns, fill_scaled, row_sums
+from spectral_irt.numerics import Places, add_columns, chosen_or_none, fill_scaled, row_sums
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
@@ -224,7 +224,7 @@ class SeriesRows(PeopleRows):
                 short_theta=theta[short],
                 where=np.arange(n_answers_of_long, n_answers).astype(np.int32),
                 silent=np.empty(0, dtype=np.int64),
-                weight=None if weight is None else weight[order],
+                weight=chosen_or_none(weight, order),
                 n_items=n_items,
                 score=nothing,
                 factor=nothing,

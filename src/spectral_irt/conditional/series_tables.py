@@ -44,7 +44,7 @@ from spectral_irt.data.block import Block, Floats, Rows, Thresholds, rows_of, sp
 from spectral_irt.data.patterns import row_keys
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import Prepared
-from spectral_irt.numerics import Places, add_columns, row_sums, safe_divide, shared_ones
+from spectral_irt.numerics import Places, add_columns, chosen_or_none, row_sums, safe_divide, shared_ones
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score
@@ -346,11 +346,15 @@ class TableRows(PeopleRows):
 
     def scores(self, tables: Tables) -> ThresholdRows:
         of_long = self._threshold_rows(tables.tails, self.u).less_passed(self.rows.category, self.long_weight)
-        return of_long.with_more(self.exact.scores()) if self.exact else of_long
+        if not self.exact:
+            return of_long
+        return of_long.with_more(self.exact.scores())
 
     def factors(self, tables: Tables) -> ThresholdRows:
         of_long = self._threshold_rows([tables.factor], self.factor[None])
-        return of_long.with_more(self.exact.factors()) if self.exact else of_long
+        if not self.exact:
+            return of_long
+        return of_long.with_more(self.exact.factors())
 
     def _threshold_rows(self, tables: Sequence[Floats] | Floats, coefficients: Floats) -> ThresholdRows:
         """sum over r of coefficient_r tables_r, people x thresholds."""
@@ -548,7 +552,7 @@ def _rows_from(people: SizedPeople, least: float, tables: Tables) -> TableRows:
     exact = np.flatnonzero(is_exact & rows.informative)
     patterns = None
     if len(exact):
-        weight_of_exact = None if weight is None else weight[exact]
+        weight_of_exact = chosen_or_none(weight, exact)
         patterns = PatternRows.of(rows.take(exact), weight_of_exact, tables.layout)
     if weight is not None:
         weight = weight[np.concatenate([long, exact])]

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from spectral_irt.engine.base import budget
 from spectral_irt.errors import DuplicateResponseError, ReadError
-from spectral_irt.numerics import add_columns, counting_sort, csr, read_only, shared_ones, taken_rows
+from spectral_irt.numerics import add_columns, chosen_or_none, counting_sort, csr, read_only, shared_ones, taken_rows
 from spectral_irt.text import NAMED, first_of, listed, one_or_many
 
 Ints = NDArray[np.int64]
@@ -139,7 +139,7 @@ class Block:
         codes = new_code[self.items]
         stays = codes >= 0
         n_before = np.concatenate([[0], np.cumsum(stays)])
-        options = None if self.options is None else self.options[stays]
+        options = chosen_or_none(self.options, stays)
         return Block(n_before[self.indptr], n_before[self.split], codes[stays], options)
 
     def __getstate__(self) -> dict[str, object]:
@@ -309,7 +309,7 @@ class Rows:
             counts=self.counts[start:stop],
             scores=self.scores[start:stop],
             max_scores=self.max_scores[start:stop],
-            category=None if self.category is None else self.category[low:high],
+            category=chosen_or_none(self.category, slice(low, high)),
         )
 
     def take(self, people: Ints) -> Rows:

@@ -49,7 +49,7 @@ from spectral_irt.errors import (
     SpectralIrtError,
     for_shell,
 )
-from spectral_irt.numerics import counting_sort
+from spectral_irt.numerics import chosen_or_none, counting_sort
 from spectral_irt.text import count, listed
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ResponsesBuilder:
         if answered is not None:
             person = person[answered]
             item = item[answered]
-            when = None if when is None else when[answered]
+            when = chosen_or_none(when, answered)
         person = person.astype(np.int32, copy=False)
         options = None
         if self._spelling is not None:

@@ -21,6 +21,7 @@ from spectral_irt.data.labels import People, Split, by_label
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine.base import concatenate
 from spectral_irt.errors import OptionError
+from spectral_irt.numerics import chosen_or_none
 
 
 class Answers(NamedTuple):
@@ -97,7 +98,7 @@ def persons_by_level(
 
 def _responses_to_items(responses: Responses, answers: Answers, old: Ints, facets: Facets | None) -> Responses:
     """Responses to other items, each like one of the old ones."""
-    codes = None if responses.codes is None else responses.codes[old]
+    codes = chosen_or_none(responses.codes, old)
     items = responses.items[old] if facets is None else facets.labels()
     packed = Responses.from_codes(
         answers.person,

@@ -25,6 +25,7 @@ from spectral_irt.data.block import Block, Floats, Ints, Thresholds
 from spectral_irt.data.code_sums import code_sums, person_code_sums
 from spectral_irt.data.labels import label_array
 from spectral_irt.data.responses import Responses
+from spectral_irt.numerics import chosen_or_none
 
 Codes32 = NDArray[np.int32]
 
@@ -169,7 +170,7 @@ def _block_with_codes(block: Block, codes: Codes32) -> Block:
     """The block with these codes of its entries, without those below zero."""
     stays = codes >= 0
     before = np.concatenate([[0], np.cumsum(stays)])
-    options = None if block.options is None else block.options[stays]
+    options = chosen_or_none(block.options, stays)
     return Block(before[block.indptr], before[block.split], codes[stays], options)
 
 
@@ -301,8 +302,8 @@ def _with_items(responses: Responses, blocks: tuple[Block, ...], place: Ints, na
         blocks=blocks,
         items=label_array(labels),
         thresholds=Thresholds(responses.thresholds.max_score[place]),
-        codes=None if responses.codes is None else responses.codes[place],
-        codes_high=None if responses.codes_high is None else responses.codes_high[place],
+        codes=chosen_or_none(responses.codes, place),
+        codes_high=chosen_or_none(responses.codes_high, place),
         raw=raw,
         answer_labels=answer_labels,
         item_texts=item_texts,

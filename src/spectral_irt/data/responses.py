@@ -32,7 +32,7 @@ from spectral_irt.data.labels import People, positions
 from spectral_irt.engine.base import Each, Engine, Kernel, LocalEngine, Prepared, concatenate, identity
 from spectral_irt.errors import DesignError, Finding, OptionError, ResponseValueError
 from spectral_irt.files import write_each
-from spectral_irt.numerics import chosen_positions, read_only
+from spectral_irt.numerics import chosen_or_none, chosen_positions, read_only
 from spectral_irt.text import listed, one_or_many
 
 if TYPE_CHECKING:
@@ -267,9 +267,9 @@ class Responses:
     @cached_property
     def max_scores(self) -> Ints:
         binary = self.thresholds.binary
-        return (
-            self.counts if binary else read_only(self.entries.gather(kernels.of_people, self.thresholds, "max_scores"))
-        )
+        if binary:
+            return self.counts
+        return read_only(self.entries.gather(kernels.of_people, self.thresholds, "max_scores"))
 
     @cached_property
     def informative(self) -> Mask:
@@ -424,7 +424,7 @@ class Responses:
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         blocks_with_people = tuple(compress(blocks, map(len, chosen_of_block)))
         raw = None if self.raw is None else replace(self.raw, blanks=None)
-        excess = None if self.code_excess is None else self.code_excess[chosen]
+        excess = chosen_or_none(self.code_excess, chosen)
         persons = self.persons[chosen]
         people = None
         if self.people is not None:  # without looking every label up
@@ -459,8 +459,8 @@ class Responses:
         new_code[entries] = np.arange(len(entries), dtype=np.int32)
         blocks = self.engine.prepare(Block.keep_items, self.blocks, new_code).parts
         thresholds = Thresholds(self.thresholds.max_score[chosen])
-        codes = None if self.codes is None else self.codes[chosen]
-        codes_high = None if self.codes_high is None else self.codes_high[chosen]
+        codes = chosen_or_none(self.codes, chosen)
+        codes_high = chosen_or_none(self.codes_high, chosen)
         facets = None if self.facets is None else self.facets.take(chosen)
         return replace(
             self,

@@ -18,7 +18,7 @@ from spectral_irt.data.block import Floats, Rows, Thresholds, answered_items, ro
 from spectral_irt.data.labels import Split, by_label
 from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
-from spectral_irt.numerics import csr
+from spectral_irt.numerics import chosen_or_none, csr
 from spectral_irt.text import count_are, listed
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
@@ -253,7 +253,7 @@ def people_by_group(responses: Responses, labels: Any, weights: Floats | None = 
     members = []
     for g in range(split.n_groups):
         in_group = split.group == g
-        weights_of_group = None if weights is None else weights[in_group]
+        weights_of_group = chosen_or_none(weights, in_group)
         members.append(Members(responses.take_persons(in_group), weights_of_group))
     _check_linked(members, split.names)
     findings = []

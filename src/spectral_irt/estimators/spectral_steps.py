@@ -202,7 +202,9 @@ class FitPlan:
 
     @property
     def _tied_or_fixed(self) -> Mask:
-        return self.tied if self.fixed is None else self.tied | self.fixed
+        if self.fixed is None:
+            return self.tied
+        return self.tied | self.fixed
 
     def shared_sets(self) -> SharedSets | None:
         """What people on shared sets of items told, where it is all that a fit needs."""
@@ -457,7 +459,9 @@ def estimate_of(solution: Solution, errors: Errors, equal_means: bool) -> Estima
         solver=solution.chain.solver,
         contraction=solution.chain.contraction,
     )
-    return estimate if plan.anchored is None else plan.anchored.beside(estimate, solution, errors.matrices)
+    if plan.anchored is None:
+        return estimate
+    return plan.anchored.beside(estimate, solution, errors.matrices)
 
 
 def _about_loose_parts(items: EstimableItems, parts: Ints, equal_means: bool) -> tuple[Finding, ...]:
@@ -495,4 +499,6 @@ def score_against_prior(optimum: PenalizedPoint) -> Floats:
     if not optimum.prior:
         return np.zeros(len(optimum.beta))
     score = optimum.prior @ optimum.beta
-    return score if optimum.fixed is None else np.where(optimum.fixed, 0.0, score)
+    if optimum.fixed is None:
+        return score
+    return np.where(optimum.fixed, 0.0, score)

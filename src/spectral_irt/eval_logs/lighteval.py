@@ -62,7 +62,9 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
 
 
 def _fields(kind: Any) -> dict[str, Any]:
-    return {field.name: field.dtype for field in kind.fields} if isinstance(kind, pl.Struct) else {}
+    if not isinstance(kind, pl.Struct):
+        return {}
+    return {field.name: field.dtype for field in kind.fields}
 
 
 def model_of(path: Path, date: str) -> str:

@@ -164,7 +164,9 @@ def score_notes(unscored: Counter[str], nan: Counter[str]) -> list[Finding]:
 def number(value: Any) -> float | None:
     """A score as a number, None where it is none; one that is too large is infinite."""
     try:
-        return float(value) if isinstance(value, bool | int | float) else None
+        if not isinstance(value, bool | int | float):
+            return None
+        return float(value)
     except OverflowError:
         return float("inf")
 

@@ -16,7 +16,7 @@ from spectral_irt.data.block import CACHED, Floats, Ints, Rows, Thresholds, pers
 from spectral_irt.data.patterns import same_rows
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.model import above, category_probabilities
-from spectral_irt.numerics import Anderson, safe_divide, variances
+from spectral_irt.numerics import Anderson, chosen_or_none, safe_divide, variances
 
 if TYPE_CHECKING:
     from spectral_irt.data.facets import FacetMeasures
@@ -191,7 +191,7 @@ def population(
         if not answered.any():
             return None
         image = mean_and_log_sd.copy()
-        counts = None if weights is None else weights[answered]
+        counts = chosen_or_none(weights, answered)
         if mean is None:
             image[0] = np.average(ability[answered], weights=counts)
         if sd is None:

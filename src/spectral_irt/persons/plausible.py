@@ -12,7 +12,7 @@ from spectral_irt.ability import cached_runs, posterior_density, posterior_momen
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.numerics import generator
+from spectral_irt.numerics import chosen_or_none, generator
 from spectral_irt.persons.abilities import known_rows, population, settle, thresholds_of
 from spectral_irt.tables import Columns
 
@@ -152,7 +152,7 @@ def latent_regression(
     """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood;
     people count by their weights."""
     answered = np.asarray(responses.counts) > 0
-    counts = None if weights is None else weights[answered]
+    counts = chosen_or_none(weights, answered)
     root = np.ones(int(answered.sum())) if counts is None else np.sqrt(counts)
     least_squares = np.linalg.pinv(root[:, None] * x[answered]) * root
 

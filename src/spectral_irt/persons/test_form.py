@@ -19,7 +19,7 @@ from spectral_irt.data.booklets import FEWEST, SHORTEST, Booklets, booklets_of
 from spectral_irt.data.shared_sets import set_keys
 from spectral_irt.errors import OptionError
 from spectral_irt.model import above, category_probabilities, sigmoid
-from spectral_irt.numerics import scramble
+from spectral_irt.numerics import chosen_or_none, scramble
 from spectral_irt.persons.abilities import Abilities, known_rows, thresholds_of
 from spectral_irt.tables import Columns
 from spectral_irt.text import count_are, listed
@@ -262,7 +262,7 @@ def score_columns(test: Form, forms: Forms, found: Abilities, weights: Floats | 
         members = forms.form == k
         size = tables[-1].shape[1]
         n.append(np.bincount(found.score[members], minlength=size))
-        counts = None if weights is None else weights[members]
+        counts = chosen_or_none(weights, members)
         weighted.append(np.bincount(found.score[members], weights=counts, minlength=size).astype(np.float64))
     sizes, (ability, se) = list(map(len, n)), np.concatenate(tables, axis=1)
     return {

@@ -93,7 +93,9 @@ def _extremes(record: Mapping[str, Any]) -> str | None:
 
 def _targeting(record: Mapping[str, Any]) -> str | None:
     value = within(record, "reliability", "targeting")
-    return None if value is None else f"mean measure less mean item location {number(value)} logits"
+    if value is None:
+        return None
+    return f"mean measure less mean item location {number(value)} logits"
 
 
 def _reliability(record: Mapping[str, Any]) -> str | None:
@@ -110,12 +112,16 @@ def _reliability(record: Mapping[str, Any]) -> str | None:
 
 def _strata(record: Mapping[str, Any]) -> str | None:
     strata = within(record, "reliability", "persons", "strata")
-    return None if strata is None else f"{number(strata, 1)} levels of persons"
+    if strata is None:
+        return None
+    return f"{number(strata, 1)} levels of persons"
 
 
 def _item_separation(record: Mapping[str, Any]) -> str | None:
     value = within(record, "reliability", "items", "reliability")
-    return None if value is None else f"item separation reliability {number(value)}"
+    if value is None:
+        return None
+    return f"item separation reliability {number(value)}"
 
 
 def _fit(record: Mapping[str, Any]) -> str | None:
@@ -160,9 +166,9 @@ def _contrast(record: Mapping[str, Any]) -> str | None:
 
 def _variance(record: Mapping[str, Any]) -> str | None:
     dimensionality = within(record, "fit_checks", "shared")
-    return (
-        None if not dimensionality else f"{100 * dimensionality['variance_explained']:.1f}% explained by the measures"
-    )
+    if not dimensionality:
+        return None
+    return f"{100 * dimensionality['variance_explained']:.1f}% explained by the measures"
 
 
 def _smith(record: Mapping[str, Any]) -> str | None:
@@ -205,16 +211,16 @@ def _thresholds(record: Mapping[str, Any]) -> str | None:
 
 def _changes(record: Mapping[str, Any]) -> str:
     moves = record.get("moves") or []
-    return f"{count(len(moves), 'change')}, in the order in which they were made" if moves else NO_CHANGES
+    if not moves:
+        return NO_CHANGES
+    return f"{count(len(moves), 'change')}, in the order in which they were made"
 
 
 def _invariance(record: Mapping[str, Any]) -> str | None:
     model_test = record.get("model_test")
-    return (
-        None
-        if not model_test
-        else f"χ²({model_test['df']}) = {number(model_test['statistic'], 1)}, {p_value(model_test['p'])}"
-    )
+    if not model_test:
+        return None
+    return f"χ²({model_test['df']}) = {number(model_test['statistic'], 1)}, {p_value(model_test['p'])}"
 
 
 def _errors(record: Mapping[str, Any]) -> str | None:

@@ -321,4 +321,6 @@ def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
         )
     missing = n - counts["n_response"]
     sentence = f"{missing:,} of {n:,} rows have no answer (null) and were left out."
-    return (Finding("no_answer", "note", sentence, "They count neither as right nor as wrong."),) if missing else ()
+    if not missing:
+        return ()
+    return (Finding("no_answer", "note", sentence, "They count neither as right nor as wrong."),)

@@ -70,7 +70,9 @@ class Evidence:
 
 def thresholds_of_sums(table: ResidualTable) -> Floats:
     """As `pair_sums` takes them."""
-    return with_gaps(table.thresholds) if table.responses.thresholds.binary else table.thresholds
+    if table.responses.thresholds.binary:
+        return with_gaps(table.thresholds)
+    return table.thresholds
 
 
 def sums_over_both(halves: tuple[HalfOfPeople, HalfOfPeople]) -> PairSums:

@@ -118,7 +118,9 @@ def _unequal_slopes(result: Dimensionality) -> Finding:
 
 def only_above(detectable: float) -> str:
     """How strong local dependence would have to be to be seen, where that is much."""
-    return f"; only residual correlations above {detectable:.1f} would be seen" if detectable > MOST_DETECTABLE else ""
+    if detectable > MOST_DETECTABLE:
+        return f"; only residual correlations above {detectable:.1f} would be seen"
+    return ""
 
 
 def groups_of_pairs(n: int, first: Ints, second: Ints) -> list[Ints]:

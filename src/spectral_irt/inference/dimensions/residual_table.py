@@ -58,7 +58,9 @@ class _Sums(NamedTuple):
 def with_mixed_scores(responses: Responses) -> Responses:
     """The people whose score is neither the lowest nor the highest."""
     mixed = responses.informative
-    return responses if mixed.all() else responses.take_persons(np.flatnonzero(mixed))
+    if mixed.all():
+        return responses
+    return responses.take_persons(np.flatnonzero(mixed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,9 @@ class Surprises(NamedTuple):
     @property
     def surplus(self) -> float:
         """Standard errors above what is expected."""
-        return (self.observed - self.expected) / float(np.sqrt(self.variance)) if self.variance > 0 else 0.0
+        if self.variance > 0:
+            return (self.observed - self.expected) / float(np.sqrt(self.variance))
+        return 0.0
 
 
 def surprises(calibration: Calibration, responses: Responses) -> tuple[Surprises, Surprises]:

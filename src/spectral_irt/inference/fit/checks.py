@@ -99,7 +99,9 @@ class Checks:
         """Items whose infit differs from 1 significantly, by less than matters."""
         size = np.abs(self.columns["infit_conditional"] - 1)
         slight = int(np.sum((self.columns["misfit_p"] < EACH) & (size < MATERIAL)))
-        return f"; {count(slight, 'item')} significantly off 1, by less than {MATERIAL:g}" if slight else ""
+        if not slight:
+            return ""
+        return f"; {count(slight, 'item')} significantly off 1, by less than {MATERIAL:g}"
 
     def _outside_limits(self) -> str:
         """How many items are outside the limits of the draws, and how many would be by chance."""

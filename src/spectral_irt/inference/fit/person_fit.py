@@ -109,7 +109,9 @@ def person_misfit(
         chance=drawn.misfitting / drawn.people,
         p=p,
     )
-    return misfit if p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
+    if p >= EACH:
+        return misfit
+    return replace(misfit, findings=(_erratic_people(misfit),))
 
 
 def misfit_against_draws(misfitting: Floats, excess: Floats, n_people: int) -> PersonMisfit | None:
@@ -130,7 +132,9 @@ def misfit_against_draws(misfitting: Floats, excess: Floats, n_people: int) -> P
         chance=float(drawn.mean()) / n_people,
         p=float((1 + as_large.sum()) / (1 + len(drawn))),
     )
-    return misfit if misfit.p >= EACH else replace(misfit, findings=(_erratic_people(misfit),))
+    if misfit.p >= EACH:
+        return misfit
+    return replace(misfit, findings=(_erratic_people(misfit),))
 
 
 def _count_under_the_model(responses: Responses, difficulty: Floats, posterior: Posterior) -> MisfitCount:

@@ -341,7 +341,9 @@ def _anchors(
     """Which of the items the groups are centered on; purified without what slopes explain, if that is given."""
     if isinstance(anchors, str):
         check_option("anchors", anchors, ("all", "purified"))
-        return purified_anchors(groups, shifts) if anchors == "purified" else np.ones(len(groups.items), dtype=bool)
+        if anchors == "purified":
+            return purified_anchors(groups, shifts)
+        return np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     place = positions(named, groups.items)
     unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]

@@ -31,7 +31,7 @@ from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints, Thresholds
 from spectral_irt.data.labels import by_label
-from spectral_irt.numerics import csr, safe_divide
+from spectral_irt.numerics import chosen_or_none, csr, safe_divide
 
 RIDGE = 1e-9  # of the mean diagonal: what is not linked has no contributions either, and stays out
 
@@ -61,17 +61,21 @@ class Sampling:
 
     def take(self, members: NDArray[np.bool_]) -> Sampling:
         """Of some of the persons; clusters keep their numbers."""
-        weights = None if self.weights is None else self.weights[members]
-        cluster = None if self.cluster is None else self.cluster[members]
+        weights = chosen_or_none(self.weights, members)
+        cluster = chosen_or_none(self.cluster, members)
         return replace(self, weights=weights, cluster=cluster)
 
     def person_weights(self, n_persons: int) -> Floats:
         """How much each person counts."""
-        return np.ones(n_persons) if self.weights is None else self.weights
+        if self.weights is not None:
+            return self.weights
+        return np.ones(n_persons)
 
     def clusters(self, n_persons: int) -> Ints:
         """The number of each person's cluster; everybody is one of their own where there are none."""
-        return np.arange(n_persons) if self.cluster is None else self.cluster
+        if self.cluster is not None:
+            return self.cluster
+        return np.arange(n_persons)
 
     @property
     def words(self) -> str:

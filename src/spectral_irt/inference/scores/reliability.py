@@ -21,6 +21,7 @@ from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.classical import cronbach_alpha
+from spectral_irt.numerics import chosen_or_none
 from spectral_irt.persons.abilities import Abilities, abilities, items_met
 from spectral_irt.text import count, whole_percent
 
@@ -340,7 +341,7 @@ class Marginal:
         among the variance s^2 too, for people seem to differ by it: it takes a / (c s^2).
         """
         rated = plain.n > 0
-        rated_weights = None if weights is None else weights[rated]
+        rated_weights = chosen_or_none(weights, rated)
 
         def error_variance(estimates: Abilities) -> float:
             return float(np.average(estimates.se[rated] ** 2, weights=rated_weights))
