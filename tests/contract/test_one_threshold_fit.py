@@ -68,7 +68,8 @@ def test_strata_classical_statistics_and_pairs(kinds):
     tables = [ResidualTable.of(each.take_items(known), beta[known]) for each in answers]
     for kind in range(2):
         same(*(each.correlations(30)[kind] for each in tables))
-        same(*(np.concatenate([batch[kind] for batch in each.correlations_of_draws(range(20), 0, 30)]) for each in tables))
+        batches = [[*each.correlations_of_draws(range(20), 0, 30)] for each in tables]
+        same(*(np.concatenate([batch[kind] for batch in of_table]) for of_table in batches))
     moved, half = with_gaps(beta[known]), np.arange(400) % 2
     wide = Thresholds(np.ones(8, dtype=np.int64))
     vars(wide)["binary"] = False
