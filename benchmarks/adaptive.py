@@ -179,7 +179,7 @@ def compare(draw: Draw, seed: int) -> dict[str, float]:
         if k > 1:
             out[f"{name}: of locations"] = float(np.mean(np.abs(error.mean(axis=1)) < 1.96 * found.se[kept]))
         out[f"{name}: slope"] = float(np.polyfit(where, found.difficulty[kept], 1, w=weight)[0])
-    test = hausman(plain, data.responses)
+    test = hausman(data.responses, plain.thresholds)
     return out | {"warned": float(bool(test.findings)), "p < .05": float(test.p < 0.05)}
 
 
