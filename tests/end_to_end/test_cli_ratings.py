@@ -55,7 +55,10 @@ def test_raters_have_a_table_of_their_own(cli, file, monkeypatch):
         ("--facet rater --estimator cml", "--facet does not go with --estimator cml yet"),
         ("--facet rater --bank bank", "--facet does not go with --bank yet"),
         ("--facet rater --rank 5 -o out", "--facet does not go with --rank yet"),
-        ("--facet rater --anchors anchors.csv", "--facet does not go with --anchors yet"),
+        (
+            "--facet rater --anchors anchors.csv",
+            "--facet does not go with --anchors yet; leave out one of them. In Python",
+        ),
         ("--facet rater --clustered-by language", "--facet does not go with --clustered-by yet"),
         ("--facet rater --form language", "--facet does not go with --form yet"),
         ("--facet rater --design adaptive", "--facet does not go with --design adaptive yet"),

@@ -109,7 +109,10 @@ def ratings_go_with(options: FitOptions) -> str | None:
     )
     if not unfit:
         return None
-    return f"--facet does not go with {unfit} yet; leave out one of them."
+    refusal = f"--facet does not go with {unfit} yet; leave out one of them."
+    if results.anchors is not None:
+        refusal += " In Python known severities are anchored by design=LinearDesign(anchors={'rater': {...}})."
+    return refusal
 
 
 def change_goes_with(options: FitOptions) -> str | None:
