@@ -85,7 +85,7 @@ def test_bad_ratings_are_named_by_row_and_column(cli, rows, says):
     ("option", "named"),
     [
         ("--survey-weight id", "--survey-weight"),
-        ("--clustered-by id --survey-weight id", "--survey-weight, --clustered-by"),
+        ("--clustered-by id --survey-weight id", "--survey-weight or --clustered-by"),
         ("--model rsm", "--model rsm"),
         ("--design adaptive", "--design adaptive"),
     ],
