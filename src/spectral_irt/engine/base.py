@@ -42,7 +42,7 @@ Moved = dict[tuple[int, int, str], Array]  # arrays of a part on disk: by addres
 PROGRAM = 125 * 10**6  # Python and the libraries, before there are any data and after
 # The tables of persons and items, and what is made of them when they are written.
 PERSON = 600
-RATED_PERSON = 700  # the same of ratings
+RATED_PERSON = 850  # the same of ratings
 ITEM = 500
 BLOCK = 500_000  # answers of a block
 KEPT = 64  # for each answer of one block: what small data are prepared to stays in memory under any limit
