@@ -181,9 +181,8 @@ def _with_codes(frame: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, Mapping
         elif series.dtype == pl.String and name != "person":
             texts = series.drop_nulls().unique().sort().to_list()
             if 0 < len(texts) <= MOST_GROUPS:
-                codes = {text: code for code, text in enumerate(texts, start=1)}
-                series = series.replace_strict(codes, return_dtype=pl.Int32)
-                value_labels[name] = {code: text for text, code in codes.items()}
+                series = series.cast(pl.Enum(texts)).to_physical().cast(pl.Int32) + 1
+                value_labels[name] = dict(enumerate(texts, start=1))
         elif series.dtype.is_float():
             series = series.set(series.is_infinite(), None)
         elif series.dtype.is_integer():
