@@ -475,11 +475,16 @@ def prepare_people(
     theta = np.concatenate([np.zeros(1), *people.map(attrgetter("theta"))])
     rough = Tables.at(layout, beta, grid_over(theta.min(), theta.max(), layout), 0, dtype_for(allowed))
     limits = LIMITS
-    if layout.widest <= 2:
-        limits = LIMITS_OF_NARROW_ITEMS
+    brief_error = BRIEF_ERROR_OF_WIDE_ITEMS
+    error = ERROR_OF_WIDE_ITEMS
+    # Narrow are right and wrong answers with a super-item among them. The severity of a rater, or an offset of a rating
+    # scale, collects the errors of many thresholds: ratings and items of equal width keep the wide margin.
+    if responses.facets is None and layout.max_score.min() == 1:
+        if layout.widest <= 2:
+            limits = LIMITS_OF_NARROW_ITEMS
+        brief_error = BRIEF_ERROR.get(layout.widest, brief_error)
+        error = SERIES_ERROR.get(layout.widest, error)
     people, answers = people.map_and_sum(_with_sizes, rough, limits)
-    brief_error = BRIEF_ERROR.get(layout.widest, BRIEF_ERROR_OF_WIDE_ITEMS)
-    error = SERIES_ERROR.get(layout.widest, ERROR_OF_WIDE_ITEMS)
     order = BRIEF
     least, exact_share = series_limit(answers, limits, brief_error / limits**2, counts, allowed)
     if exact_share > SEVERAL:
