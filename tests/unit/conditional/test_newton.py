@@ -124,9 +124,9 @@ def test_how_far_the_prior_moves_an_item_is_told(ordered):
         if len(moved) == len(names) and np.isfinite(moved).all() and plan.kind == "neighbors":
             assert plan.alone == 0
             told.append(plan.shift)
-            exact.append(abs(moved[names.index(plan.largest_move)]))
+            exact.append(abs(moved[names.index(plan.moved)]))
             assert f"acts on {plan.items} of {len(names)} " in str(plan)
-            assert f"it moves {plan.largest_move} most, by about {plan.shift:.2f} logits" in str(plan)
+            assert f"it moves {plan.moved} most, by about {plan.shift:.2f} logits" in str(plan)
     assert len(told) >= 4
     np.testing.assert_allclose(np.array(told) / exact, 1, atol=0.17)
 
