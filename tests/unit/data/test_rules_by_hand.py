@@ -1,11 +1,14 @@
 """Rules about raw values, groups and repeats, on either side of each limit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.data import booklets, code_sums, groupings, scoring, value_check
+from spectral_irt import read
+from spectral_irt.data import booklets, code_sums, groupings, item_changes, scoring, value_check
 from spectral_irt.data.block import AnswerRows, Repeats, _sorted_keys
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, ResponseValueError
@@ -130,3 +133,19 @@ def test_words_in_the_order_of_a_usual_scale():
     assert "`missing='refused'`" in value_check._of_words(["never", "often", "refused"], "")
     assert value_check._of_words(["blue", "1", "2"], "as it is") == "as it is"
     assert "options of multiple choice" in value_check._of_words(["A", "B"], "")
+
+
+def test_merged_categories_mean_all_that_they_meant():
+    codes = np.array([[1.0, 2.0, 3.0, 5.0]])
+    meanings = {1.0: "never", 2.0: "seldom", 5.0: "often"}
+    responses = SimpleNamespace(items=["a"], answer_labels={"a": meanings}, category_codes=lambda: codes)
+    found = item_changes._merged_labels(responses, 0, np.array([0, 0, 1, 2]))
+    assert found == {1.0: "never / seldom", 5.0: "often"}
+    assert item_changes._merged_labels(responses, 0, np.array([0, 1, 1, 1])) == {1.0: "never", 2.0: "seldom / often"}
+
+
+def test_how_many_ordered_categories_were_seen():
+    answers = {"a": [0, 1, 2, 3, 4] * 6, "b": [2, 1, 0, 2, 1] * 6, "c": [4, 3, 0, 1, 2] * 6}
+    responses = read(pl.DataFrame(answers))
+    (finding,) = [note for note in responses.notes if note.code == "ordered_categories"]
+    assert "in up to 5 ordered categories" in finding.sentence

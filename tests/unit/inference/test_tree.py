@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import chi2
 
 import spectral_irt as si
 from spectral_irt.errors import DesignError, OptionError
@@ -105,6 +106,9 @@ def test_p_values():
     for statistic, simulated in ((25, 0.0235), (30, 0.0034), (34.75, 0.0006)):
         assert np.exp(log_sup_lm_tail(statistic, 7)) == pytest.approx(simulated, abs=0.0025, rel=0.25)
     assert log_sup_lm_tail(5, 7) == 0
+    density = chi2.pdf(20, 3) * 2 * (20 / 2)  # (x / 2)^(df / 2) exp(-x / 2) / Gamma(df / 2)
+    expected = density * ((1 - 3 / 20) * 2 * np.log(0.9 / 0.1) + 2 / 20)
+    assert log_sup_lm_tail(20, 3) == pytest.approx(np.log(expected))
     assert log_chi2_tail(10, 4) == pytest.approx(np.log(0.040428), abs=1e-4)
     assert log_chi2_tail(5_000, 4) == pytest.approx(-2500 + np.log(2501), rel=1e-4)  # exp(-x/2) (1 + x/2)
 
