@@ -144,7 +144,7 @@ class Anchored:
         """What goes into the fit beside the anchors."""
         responses = design.answers
         tied = tied_to(responses, self.fixed)
-        plan = self._regularization(design, tied, regularization)
+        planned = self._regularization(design, tied, regularization)
         included = responses.item_counts > 0
         if regularization == 0:
             included = self._items_tied_by_data(responses, included)
@@ -153,7 +153,7 @@ class Anchored:
             usable = responses.take_items(included)
         findings = tuple(finding for finding in design.findings if finding.code != "disconnected")
         items = EstimableItems(usable, included, design.status, findings, responses.thresholds)
-        return FitPlan(design, plan, items, tied[items.included_thresholds], self)
+        return FitPlan(design, planned, items, tied[items.included_thresholds], self)
 
     def _regularization(self, design: Design, tied: Mask, regularization: str | float) -> Regularization:
         """Whether the free thresholds need a prior."""

@@ -402,7 +402,7 @@ class RaschEstimator:
             setattr(self, f"{name}_", read_only(value) if isinstance(value, np.ndarray) else value)
 
     def _remember(self, data: Any) -> None:
-        """Where something is computed from the data later: which they were."""
+        """Keep a weak reference to the data, in an estimator that computes something from them when it is asked for."""
 
     def _surely_forms_matrices(self, responses: Responses, **design: Any) -> bool:
         """Whether the fit holds matrices of thresholds by thresholds, where these are few enough, whatever the answers

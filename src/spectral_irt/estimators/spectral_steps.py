@@ -244,10 +244,10 @@ def fit_plan(design: Design, regularization: str | float, anchored: Anchored | N
     if anchored is not None:
         return anchored.plan(design, regularization)
     noun = "item" if design.answers.thresholds.binary else "threshold"
-    plan = plan_prior(design, regularization, noun)
-    items = items_taking_part(design, plan)
+    planned = plan_prior(design, regularization, noun)
+    items = items_taking_part(design, planned)
     in_largest = design.component == 0
-    return FitPlan(design, plan, items, in_largest[items.included_thresholds], None)
+    return FitPlan(design, planned, items, in_largest[items.included_thresholds], None)
 
 
 class ChainStart(NamedTuple):

@@ -141,7 +141,8 @@ class DatabaseEngine(Engine):
             if part.rows != part.of.answers:
                 self.drop(part.rows)
             part = part.of
-        if weighting.name in queries.FIXED_WEIGHTS:
+        if not weighting.moving:
+            # Each weighting that does not move has its query; one without is a KeyError, not other weights in silence.
             weights = self.create("weights", queries.FIXED_WEIGHTS[weighting.name], people=part.people)
             return Weighed(part, weights, part.answers, queries.ONE)
         self.load(beta=beta, pi=np.exp(beta))
