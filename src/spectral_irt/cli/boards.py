@@ -315,7 +315,7 @@ def score_models(
     """`score` with a short list: the predicted score of each model on the whole benchmark, with an interval."""
     if output is not None and output.suffix.lower() != ".csv":
         raise OptionError(f"{str(output)!r} does not end in .csv; scores on a short list are one table.")
-    listed = ShortList.load(path)
+    short_list = ShortList.load(path)
     with all_or_nothing([] if output is None else [output], inputs=[*files, path]) as drafts:
         with Progress() as progress:
             fetched = fetch_addresses(files)
@@ -326,7 +326,7 @@ def score_models(
                 ).answers
             else:
                 answers = reading.read(fetched, progress, call, known=True, ordered=False)
-        columns = listed.score_columns(answers)
+        columns = short_list.score_columns(answers)
         for draft in drafts:
             with errors_with_target(draft):
                 write_csv(draft, columns)
@@ -342,13 +342,14 @@ def score_models(
             ],
         }
         _show_models(columns, cells)
-        sentence = f"Predicted from {len(listed.prompts):,} of {listed.predictor.n_all:,} prompts. {listed.sentence}"
+        of_all = f"{len(short_list.prompts):,} of {short_list.predictor.n_all:,} prompts"
+        sentence = f"Predicted from {of_all}. {short_list.sentence}"
         say(console(), Text(sentence))
         say_written([output])
 
     def record() -> dict[str, Any]:
         rows = pl.DataFrame({name: column.tolist() for name, column in columns.items()}).to_dicts()
-        bank = {"folder": str(path.parent), "prompts": len(listed.prompts)}
+        bank = {"folder": str(path.parent), "prompts": len(short_list.prompts)}
         return {"bank": bank, "models": rows, "outputs": [] if output is None else [str(output)]}
 
     mode.end(show, record, answers.notes)

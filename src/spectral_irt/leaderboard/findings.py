@@ -17,7 +17,7 @@ from spectral_irt.errors import for_shell
 from spectral_irt.leaderboard.contrasts import LEVEL
 from spectral_irt.leaderboard.ranked import tiers_in_words
 from spectral_irt.leaderboard.scale import ELO
-from spectral_irt.text import count, listed, number, percent, printable, span
+from spectral_irt.text import count, listed, number, one_or_many, percent, printable, span
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
@@ -165,11 +165,12 @@ def mcnemar_differs(board: Leaderboard) -> Iterator[Finding]:
     if not any(differ):
         return
     n_models = board.answers.n_persons
+    verb = one_or_many(differ.ability_alone, "differs", "differ")
     opposite = ""
     if differ.opposite:
         opposite = f", and {differ.opposite:,} in opposite directions"
     sentence = (
-        f"Of {n_models * (n_models - 1) // 2:,} pairs of models, {differ.ability_alone:,} differ by ability alone, "
+        f"Of {n_models * (n_models - 1) // 2:,} pairs of models, {differ.ability_alone:,} {verb} by ability alone, "
         f"{differ.mcnemar_alone:,} by McNemar's test alone{opposite} (both adjusted "
         f"for all pairs, {LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the "
         "ability uses the answers of all models to say how hard prompts are, and clusters and runs of a prompt "

@@ -25,17 +25,19 @@ POINTS = np.array([0.0, 0.5, 1.0])  # of the first contestant where it lost, tie
 
 
 class Chances(NamedTuple):
-    """Of each vote: the log odds that the first contestant wins, not loses, and the chances to lose, tie and win."""
+    """Of each vote: the log odds that the first contestant wins, not loses, and the chances to lose, tie and win; and
+    the logarithm of nu, which says how often there is a tie."""
 
     log_odds: Floats
     p: Floats
+    tie: float
 
     @classmethod
     def of(cls, log_odds: Floats, tie: float) -> Chances:
         """`tie` is the logarithm of nu; minus infinity without ties."""
         size = np.stack([-log_odds / 2, np.full(len(log_odds), tie), log_odds / 2], axis=1)
         size = np.exp(size - size.max(axis=1, keepdims=True))
-        return cls(log_odds, size / size.sum(axis=1, keepdims=True))
+        return cls(log_odds, size / size.sum(axis=1, keepdims=True), tie)
 
     @property
     def expected(self) -> Floats:
@@ -138,8 +140,7 @@ def pair_columns(
     variance = se[a] ** 2 + se[b] ** 2
     if covariance is not None:
         variance = variance - 2 * covariance[a, b]
-    p_win = 1 / (1 + np.exp(-difference))
-    information = p_win * (1 - p_win)
+    information = Chances.of(difference, chances.tie).variance
     with np.errstate(invalid="ignore"):
         # Variance of the difference taken off by a vote more, V^2 I / (1 + V I); 0 where they are told apart.
         gain = variance**2 * information / (1 + variance * information)

@@ -219,6 +219,26 @@ def test_kinds_of_columns(study):
         covariate(responses, "name", [f"name {k}" for k in range(2_000)])
 
 
+def test_a_condition_that_a_later_one_implies_is_not_said_twice():
+    """Also where labels are of several words: a node has one condition of a column in each direction."""
+    rng = np.random.default_rng(5)
+    n = 3_000
+    grades = np.array(["very bad", "not so good", "quite good", "very good"])
+    grade = rng.integers(0, 4, n)
+    beta = np.tile(np.linspace(-1, 1, 7), (n, 1))
+    beta[:, 0] += np.array([0.0, 1.5, 3.0, 4.5])[grade]
+    answers = (rng.random((n, 7)) < 1 / (1 + np.exp(beta - rng.normal(size=n)[:, None]))).astype(int)
+    frame = pl.DataFrame({f"q{k}": answers[:, k] for k in range(7)}).with_columns(grade=grades[grade])
+    tree = study_of(frame).dif_tree(["grade"], order={"grade": grades.tolist()})
+    leaves = {node.name for node in tree.nodes if node.cut is None}
+    assert leaves == {
+        "grade <= very bad",
+        "grade <= not so good and grade > very bad",
+        "grade > not so good and grade <= quite good",
+        "grade > quite good",
+    }
+
+
 def test_many_categories_are_divided_along_their_mean_scores():
     """Ten towns, of which three differ: these are found together."""
     rng = np.random.default_rng(8)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import spectral_irt as si
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
-from spectral_irt.pairs.fit import Chances
+from spectral_irt.pairs.fit import Chances, pair_columns
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 WORDS = np.array(["model_b", "tie", "model_a"])
@@ -210,6 +210,26 @@ def test_triples_that_go_round_and_pairs_to_ask_next():
     assert (board.triples.round, board.triples.n) == (14, 35)
     assert {"intransitive", "pair_misfit"} <= set(codes(board))
     assert len(board.contrasts().filter(pl.col("ask_next") > 0)) == 20
+
+
+def test_what_one_more_vote_tells_is_less_where_ties_are_many():
+    votes, *_ = drawn_votes(300, 12, seed=21, tie=3.0)
+    board = si.Pairs.read(votes)
+    columns = pair_columns(
+        board.votes, board.chances, board.order, board.ability, board.tests, board.covariance, board.se
+    )
+    log_odds = columns["difference"]
+    nu = np.exp(board.chances.tie)
+    size = np.stack([np.exp(-log_odds / 2), np.full(len(log_odds), nu), np.exp(log_odds / 2)])
+    p_lost, p_tied, p_won = size / size.sum(axis=0)
+    points = p_won + p_tied / 2
+    information = p_won + p_tied / 4 - points**2  # variance of 0, 1/2, 1
+    assert p_lost == pytest.approx(1 - p_won - p_tied)
+    variance = columns["se"] ** 2
+    gain = np.where(columns["p_adjusted"] >= 0.05, variance**2 * information / (1 + variance * information), 0)
+    asked = np.flatnonzero(columns["ask_next"])
+    by_rank = asked[np.argsort(columns["ask_next"][asked])]
+    assert by_rank.tolist() == np.argsort(-gain, kind="stable")[: len(asked)].tolist()
 
 
 def test_results_are_written_whole(tmp_path):

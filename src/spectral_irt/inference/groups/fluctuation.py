@@ -43,6 +43,11 @@ CATEGORIES = "categories"
 ORDERED = "ordered"
 NUMBERS = "numbers"
 
+# Signs of the sides of a split.
+UP_TO = "<="
+ABOVE = ">"
+EQUALS = "="
+
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
@@ -69,13 +74,22 @@ class Covariate:
     def side(self, chosen: NDArray[np.bool_], present: NDArray[np.bool_]) -> str:
         """One side of a split in words, of the levels that are present in the node."""
         levels = np.flatnonzero(chosen & present)
-        if self.kind == CATEGORIES:
+        sign = self.sign(chosen, present)
+        if sign == EQUALS:
             return f"{self.name} = {first_of([self.labels[k] for k in levels])}"
-        others = np.flatnonzero(~chosen & present)
-        first = levels[0] < others[0]
-        edge = levels[-1] if first else others[-1]
-        sign = "<=" if first else ">"
-        return f"{self.name} {sign} {f'{self.high[edge]:g}' if self.kind == NUMBERS else self.labels[edge]}"
+        # Both sides are named by the highest level of the lower one.
+        edge = levels[-1]
+        if sign == ABOVE:
+            edge = np.flatnonzero(~chosen & present)[-1]
+        label = f"{self.high[edge]:g}" if self.kind == NUMBERS else self.labels[edge]
+        return f"{self.name} {sign} {label}"
+
+    def sign(self, chosen: NDArray[np.bool_], present: NDArray[np.bool_]) -> str:
+        """Which side of a split this is: the lower, the upper, or some categories."""
+        if self.kind == CATEGORIES:
+            return EQUALS
+        is_lower = np.flatnonzero(chosen & present)[0] < np.flatnonzero(~chosen & present)[0]
+        return UP_TO if is_lower else ABOVE
 
 
 def covariate(responses: Responses, name: str, values: Sequence[Any], order: Sequence[str] = ()) -> Covariate:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from spectral_irt.inference.groups.calibrations import (
 )
 from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, purified_anchors
 from spectral_irt.inference.groups.fluctuation import (
+    EQUALS,
     ColumnTest,
     Covariate,
     Cut,
@@ -78,6 +80,7 @@ class Node:
     children: tuple[int, int] = (0, 0)
     largest: float = 0.0  # difference of an item between the children, in the persons it was grown on
     difficulty: Floats = field(default_factory=lambda: np.empty(0))  # of the items there, NaN without an estimate
+    sides: tuple[tuple[str, str], ...] = ()  # of each condition of the path: the column, and the sign
 
     @property
     def name(self) -> str:
@@ -187,17 +190,23 @@ class _Grower:
         fits = [self.fit(side, f"node {node.number}", fit) for side in sides]
         if fits[0] is None or fits[1] is None:
             return
-        rules = [covariates[column].side(cut.first, present), covariates[column].side(~cut.first, present)]
+        split_by = covariates[column]
+        rules = [split_by.side(cut.first, present), split_by.side(~cut.first, present)]
+        signs = [split_by.sign(cut.first, present), split_by.sign(~cut.first, present)]
         numbers = []
-        of_sides = zip(sides, fits, rules, (goes_first, ~goes_first), strict=True)
-        for side, side_fit, rule, members in of_sides:
+        of_sides = zip(sides, fits, rules, signs, (goes_first, ~goes_first), strict=True)
+        for side, side_fit, rule, sign, members in of_sides:
             assert side_fit is not None
+            # age <= 46 goes without saying beside age <= 30; of categories each condition stays.
+            this_side = (split_by.name, sign)
+            stays = [sign == EQUALS or earlier != this_side for earlier in node.sides]
             child = Node(
                 number=len(self.nodes) + 1,
                 parent=node.number,
                 depth=node.depth + 1,
                 rule=rule,
-                path=(*(each for each in node.path if not _implied(each, rule)), rule),
+                path=(*compress(node.path, stays), rule),
+                sides=(*compress(node.sides, stays), this_side),
                 n_grown=side.responses.n_persons,
                 difficulty=side_fit.difficulty,
             )
@@ -206,11 +215,6 @@ class _Grower:
             self._grow(child, side, [each.take(members) for each in covariates], side_fit)
         largest = largest_difference(fits[0], fits[1])
         self.nodes[node.number - 1] = replace(node, cut=cut, children=(numbers[0], numbers[1]), largest=largest)
-
-
-def _implied(rule: str, later: str) -> bool:
-    """Whether a condition goes without saying beside a later one of the same column, in the same direction."""
-    return rule.split(" ")[:-1] == later.split(" ")[:-1] and " = " not in rule
 
 
 def largest_difference(one: NodeFit, other: NodeFit) -> float:
