@@ -330,7 +330,7 @@ class Analysis(AnalysisWithMoves, AnalysisOfRatings):
 
     @once
     def _item_findings(self) -> tuple[Finding, ...]:
-        """Items whose key is probably wrong, and items that abler people fail."""
+        """Items whose key is probably wrong, and items that people of higher ability fail."""
         about_options: tuple[Finding, ...] = ()
         if self._multiple_choice:
             try:

@@ -357,7 +357,7 @@ class AnalysisOfPeople:
 
     @as_table
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Columns:
-        """The persons from the ablest down, with intervals of ability and rank, as a table.
+        """The persons from the highest ability down, with intervals of ability and rank, as a table.
 
         The columns of `persons` with `ci_low, ci_high, rank, rank_low, rank_high`; see
         `inference.ranks.intervals.person_ranks`. For a few people who answered many items, such as language models.

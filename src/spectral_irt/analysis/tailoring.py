@@ -5,10 +5,10 @@ where its chance of being right,
 
     p = 1 / (1 + exp(beta_i - theta_l)),
 
-is below a limit, whether it is right or wrong. Guesses make hard items look easier and the persons who made them abler,
-so that the first fit takes out too little. Therefore every person is measured again by the responses that are left,
-and loses what is below the limit now, until nothing is; then everything is fitted again, and so on until a fit takes
-out no more. `benchmarks/moves.py tailoring` measures how much of the bias that removes.
+is below a limit, whether it is right or wrong. Guesses make hard items look easier and raise the ability of the persons
+who made them, so that the first fit takes out too little. Therefore every person is measured again by the responses
+that are left, and loses what is below the limit now, until nothing is; then everything is fitted again, and so on until
+a fit takes out no more. `benchmarks/moves.py tailoring` measures how much of the bias that removes.
 
 Where nobody guesses, the conditional likelihood of the responses that are left is still the right one: what a person
 loses in a step depends on his score in the responses before it, and given that score all patterns of it are as likely

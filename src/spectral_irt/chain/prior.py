@@ -1,6 +1,6 @@
 """What is added to the data so that every difficulty exists, when, and how much: a prior.
 
-An item is like the other items that its own people met, up to a deviation: (W beta)_i is the level of what these met
+The prior of an item is centered on the other items that its people met: (W beta)_i is the mean of what these met
 (`Neighbors`), and L beta = beta - W beta. In linked forms the direction in which forms shift against each other hardly
 moves L beta, so such a prior leaves it to the data, where one around a single mean would flatten a vertical scale.
 

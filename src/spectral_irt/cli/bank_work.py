@@ -60,7 +60,7 @@ def _input(files: Sequence[str], reading: Reading, responses: Responses) -> dict
 
 
 def _place_of_table(path: Path | None) -> list[Path]:
-    """Where one table goes; an error where its name does not say what it is, or it is a workbook of somebody else."""
+    """Where one table goes; an error where its name does not say what it is, or it is another program's workbook."""
     if path is None:
         return []
     if path.suffix.lower() not in TABLES:

@@ -148,7 +148,7 @@ class Call:
 
 
 def is_called_a_file(output: Path) -> bool:
-    """Whether what should be a folder is called as a file that is no workbook: somebody expects one table there."""
+    """Whether `-o` names a single table or page, where a folder is meant."""
     return output.suffix.lower() in (".html", ".htm", ".csv", ".json", ".parquet")
 
 

@@ -25,7 +25,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
 from spectral_irt.leaderboard.source import coded, frame_of, open_tables, paths_of, whole_table
 from spectral_irt.reading.columns import ITEM_NAMES, NAMES_OF_RATINGS, PERSON_NAMES, RESPONSE_NAMES, plain
-from spectral_irt.text import count, listed, plural, share
+from spectral_irt.text import count, listed, share
 
 JUDGE = "judge"
 CRITERION = "criterion"
@@ -371,7 +371,7 @@ def _humans(judges: list[str], human: Sequence[str] | str | None) -> tuple[str, 
     given = [name.strip() for name in human.split(",")] if isinstance(human, str) else list(human)
     absent = [name for name in given if name not in judges]
     if absent:
-        raise OptionError(f"`human` names {listed(absent)}, no {plural(JUDGE)[:-1]}; there are {listed(judges)}.")
+        raise OptionError(f"`human` names {listed(absent)}, no {JUDGE}; there are {listed(judges)}.")
     return tuple(given)
 
 

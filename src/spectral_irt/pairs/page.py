@@ -14,7 +14,7 @@ from spectral_irt.leaderboard.scale import ELO
 from spectral_irt.pairs.fit import ASK_NEXT
 from spectral_irt.report.blocks import Column, Lines, Section, Text
 from spectral_irt.tables import Columns, rows_of
-from spectral_irt.text import count_are, p_value, percent
+from spectral_irt.text import count, p_value, percent
 
 if TYPE_CHECKING:
     from spectral_irt.pairs.board import Pairs
@@ -154,7 +154,7 @@ def triples_words(board: Pairs) -> str:
     if triples is None:
         return ""
     return (
-        f"Of {count_are(triples.n, 'triple').rsplit(' ', 1)[0]} of contestants who all met, {triples.round:,} go round "
+        f"Of {count(triples.n, 'triple')} of contestants who all met, {triples.round:,} go round "
         f"(a mostly beats b, b beats c, c beats a); {triples.expected:.1f} are expected by chance."
     )
 

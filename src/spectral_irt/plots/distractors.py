@@ -60,7 +60,7 @@ class DistractorCurves(Display):
 
     label: Any
     table: Columns  # see `columns`; ability in logits
-    suspects: tuple[str, ...] = ()  # options that attract abler people than the key
+    suspects: tuple[str, ...] = ()  # options that attract people of higher ability than the key
 
     def columns(self) -> Columns:
         """`item, option, key, stratum, n, chose, share, ci_low, ci_high, ability`, the ability as reported."""

@@ -66,7 +66,7 @@ LEAST_OF_FORM = 20  # people
 MOST_FORMS = 50
 LEAST_ON_FORMS = 0.9  # share of the people
 # Chance that a person on one form scores above one on another on common items.
-ABLER = 0.6  # above: forms are for people of different ability
+UNLIKE_ABILITIES = 0.6  # above: forms are for people of different ability
 ROUTED = 0.97  # above: the scores on common items chose the form
 UNTESTABLE = (DesignError, np.linalg.LinAlgError)  # too few people or items; directions that cannot be told apart
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
@@ -437,7 +437,7 @@ def forms_follow_ability(responses: Responses) -> bool:
             if common.any():
                 ahead = _chance_ahead(forms[a].take_items(common).scores, forms[b].take_items(common).scores)
                 most_unlike = max(most_unlike, ahead, 1 - ahead)
-    return ABLER < most_unlike < ROUTED
+    return UNLIKE_ABILITIES < most_unlike < ROUTED
 
 
 def _chance_ahead(first: Ints, second: Ints) -> float:

@@ -1,10 +1,10 @@
 """What unequal slopes alone make of a comparison of groups of unlike ability.
 
-An item of slope a gains a D from persons who are abler by D, where the average item gains D, and seems easier for them
-if it is steep. How much of that reaches its difficulty depends on the items beside it and on its categories: distances
-of thresholds shrink with the slope and take most of it, so that (1 - a) D is up to 2.5 times too much. Therefore
-responses of each group are drawn from a model with common slopes and without DIF, at the abilities of its persons, and
-calibrated as the group itself was:
+An item of slope a gains a D from persons whose ability is higher by D, where the average item gains D, and seems easier
+for them if it is steep. How much of that reaches its difficulty depends on the items beside it and on its categories:
+distances of thresholds shrink with the slope and take most of it, so that (1 - a) D is up to 2.5 times too much.
+Therefore responses of each group are drawn from a model with common slopes and without DIF, at the abilities of its
+persons, and calibrated as the group itself was:
 
     P(x = k | theta) ~ exp(k a_i theta - t_i1 - ... - t_ik),      shift_gi = difficulty_gi - difficulty_1i of the draws,
 
@@ -61,7 +61,7 @@ class _GroupSlopes(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class _CommonSlopes:
     """Slopes that all groups have in common and the errors of these; intercepts of the thresholds on the scale of the
-    first group; and how much abler than on its own scale each group is there."""
+    first group; and how much higher than on its own scale the ability of each group is there."""
 
     slope: Floats
     slope_se: Floats

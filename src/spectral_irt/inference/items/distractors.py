@@ -1,11 +1,12 @@
-"""Multiple choice: who chose which option. A distractor that attracts abler people than the key is a wrong key's mark.
+"""Multiple choice: who chose which option. A distractor that attracts people of higher ability than the key is a wrong
+key's mark.
 
-How able somebody is, is told by the other items (`rest_ability.py`), so that choosing what the key says does not make
-anybody look abler. An option is suspected of being the right one when
+Abilities are those by the other items (`rest_ability.py`), so that choosing what the key says does not raise them. An
+option is suspected of being the right one when
 
-- those who chose it are abler than everybody else who answered the item (adjusted for asking of every option of every
-  item, Bonferroni), which a plausible distractor of a hard item may be too; and
-- they are abler than those who chose the key,
+- those who chose it are of higher ability than everybody else who answered the item (adjusted for asking of every
+  option of every item, Bonferroni), which a plausible distractor of a hard item may be too; and
+- they are of higher ability than those who chose the key,
 
 beyond chance by Welch's test, at 1% and 5%. Where the key is right the first hardly ever holds, and where it does the
 second is against the facts; with two right answers the second does not hold. Where hardly anybody (fewer than five)
@@ -215,8 +216,8 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 def _suspicion(chose: AbilitySums) -> Suspicion:
     others = AbilitySums(*(sums.sum(axis=1, keepdims=True) - sums for sums in chose))
     chose_key = AbilitySums(*(np.broadcast_to(sums[:, [KEY]], sums.shape) for sums in chose))
-    than_others = _p_abler(chose, others)
-    than_key = _p_abler(chose, chose_key)
+    than_others = _p_higher_ability(chose, others)
+    than_key = _p_higher_ability(chose, chose_key)
     is_asked = np.isfinite(than_others)
     is_asked[:, [BLANK, KEY]] = False
     is_asked[:, OTHER:] = False
@@ -228,8 +229,8 @@ def _suspicion(chose: AbilitySums) -> Suspicion:
     return Suspicion(is_asked & above_others & (above_key | hardly_anybody_chose_key), above_key)
 
 
-def _p_abler(people: AbilitySums, others: AbilitySums) -> Floats:
-    """One-sided p of "these people are abler than the others"."""
+def _p_higher_ability(people: AbilitySums, others: AbilitySums) -> Floats:
+    """One-sided p of "these people are of higher ability than the others"."""
     return p_rising(AbilitySums(*(np.stack(pair, axis=-1) for pair in zip(others, people, strict=True))))
 
 

@@ -1,4 +1,4 @@
-"""How able people are by their other answers: what an item is compared with, so that nobody looks abler by the item.
+"""How able people are by their other answers: what an item is compared with, so that the item itself raises nobody.
 
 Of a person's answer x to an item, the rest is the score s on the other items, of the n that could be had there. With
 mean m and variance v of the locations of these items, PROX makes it an ability,

@@ -1,4 +1,4 @@
-"""Items that abler people answer lower: worded the other way round, or with a wrong key.
+"""Items that people of higher ability answer lower: worded the other way round, or with a wrong key.
 
 Whether somebody is able is told by the other items (`rest_ability.py`); a slope of mean abilities against the category
 beyond chance cannot come from an item that is just noisy. Where half of the items are worded the other way round no
@@ -55,7 +55,7 @@ def first_component(responses: Responses) -> Floats | None:
 
 
 def reversed_items(analysis: ItemAnalysis, loading: Floats | None) -> Mask:
-    """Which items abler people answer lower.
+    """Which items people of higher ability answer lower.
 
     A test of every item says whether there are any, or three on the other side of the first component; which they are
     is said by the component where it is clear.
@@ -74,7 +74,9 @@ def reversed_items(analysis: ItemAnalysis, loading: Floats | None) -> Mask:
 def reversed_findings(
     calibration: Calibration, responses: Responses, analysis: ItemAnalysis, explained: Collection[object] = ()
 ) -> tuple[Finding, ...]:
-    """A warning that names all items that abler people answer lower, but for those that are explained already."""
+    """A warning that names all items that people of higher ability answer lower, but for those that are explained
+    already.
+    """
     labels = calibration.labels
     loading = first_component(responses)
     is_reversed = reversed_items(analysis, loading)

@@ -48,15 +48,15 @@ class OrderTests(NamedTuple):
 
 
 def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
-    """`ci_low, ci_high, rank, rank_low, rank_high` of every person; 1 = the ablest.
+    """`ci_low, ci_high, rank, rank_low, rank_high` of every person; 1 = the highest ability.
 
     `ci_low` to `ci_high` is a 95% interval of the ability, ability ± 1.96 se, of each person on their own. `rank` is
     the place by the estimate; those who share it are equally able. `rank_low` to `rank_high` hold the true ranks of all
-    people at once in 95% of samples: one more than the number of people who are surely abler, up to the number of those
-    who are not surely less able. Errors of different people are independent given the difficulties, which are taken as
-    known. Somebody without an ability or its error has the rank 0. Of more than 1,000 people those are surely abler
-    whose interval lies wholly above, each interval at the level (0.95)^(1/n), so that all n hold at once (Klein et al.
-    2020): somewhat wider intervals, for the cost of sorting.
+    people at once in 95% of samples: one more than the number of people who are surely of higher ability, up to the
+    number of those who are not surely less able. Errors of different people are independent given the difficulties,
+    which are taken as known. Somebody without an ability or its error has the rank 0. Of more than 1,000 people those
+    are surely of higher ability whose interval lies wholly above, each interval at the level (0.95)^(1/n), so that all
+    n hold at once (Klein et al. 2020): somewhat wider intervals, for the cost of sorting.
     """
     half_width = Z95 * np.where(np.isfinite(ability), se, np.nan)
     has_error = np.isfinite(ability) & np.isfinite(se)
