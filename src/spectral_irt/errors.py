@@ -89,6 +89,8 @@ _IN_WORDS = {
     "free": "{0}",
     "unused": "unused categories kept",
     "regularization": "the usual prior",
+    "regularization=0": "maximum likelihood alone",
+    "facet": "that it is a facet",
     "max_iter": "the number of steps",
     "se": "dense standard errors",
     "assume_equal_means": "an assumption",
@@ -131,6 +133,8 @@ def for_page(text: str) -> str:
 
     >>> for_page("`study.split('q7', 'sex')` makes two of it. Join categories (`recode=`), or say `exact_case=True`.")
     "Splitting 'q7' by sex makes two of it. Join categories, or say so."
+    >>> for_page("`regularization=0` has no prior, `regularization='auto'` one.")
+    'Maximum likelihood alone has no prior, the usual prior one.'
     """
 
     def phrase(option: re.Match[str]) -> str:
@@ -140,7 +144,9 @@ def for_page(text: str) -> str:
         elif name is None or name.removesuffix("=") not in _IN_WORDS:
             return _flag(option)
         else:
-            words = _IN_WORDS[name.removesuffix("=")].format(_labels(option["values"]))
+            name = name.removesuffix("=")
+            with_value = f"{name}={option['values']}"
+            words = _IN_WORDS.get(with_value, _IN_WORDS[name]).format(_labels(option["values"]))
         begins_sentence = _START.search(text[: option.start()]) is not None
         return words[:1].upper() + words[1:] if begins_sentence else words
 

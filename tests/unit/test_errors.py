@@ -130,6 +130,13 @@ def test_messages_name_options_as_options(flags):
         ("a file 'my_items.csv' is none", "a file 'my_items.csv' is none", "a file 'my_items.csv' is none"),
         ("`study.nothing()` stays", "`study.nothing()` stays", "`study.nothing()` stays"),
         ("the item '`study.drop('", "the item '`study.drop('", "the item '`study.drop('"),
+        (
+            "`regularization=0` has no prior.",
+            "--set regularization=0 has no prior.",
+            "Maximum likelihood alone has no prior.",
+        ),
+        ("Use `regularization='auto'`.", "Use --set regularization=auto.", "Use the usual prior."),
+        ("If so, say `facet='rater'`.", "If so, say --facet rater.", "If so, say that it is a facet."),
         ("With `nu=1`.", "With --set nu=1.", "With --set nu=1."),  # what has no words
     ],
 )

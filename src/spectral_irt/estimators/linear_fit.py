@@ -495,7 +495,7 @@ def _ridge(
             raise DesignError(
                 f"{responses.source}: without a prior no finite value exists where all ratings are the lowest or all "
                 f"are the highest, or beside a category that nobody used: {listed(dict.fromkeys(names.tolist()))}. "
-                "Leave out `regularization=0`, or drop them."
+                "Use `regularization='auto'`, or drop them."
             )
         return TermRidge(None, tied)
     group = design.alike(lambda term: kind[term.columns])
@@ -697,7 +697,7 @@ class DesignResult:
         if self.design.facets.facet_names:
             remedy = (
                 "With few ratings each, maximum likelihood estimates lie too far apart, and a prior on some of them "
-                "draws the others together. `regularization=0` leaves out prior and correction."
+                "draws the others together. `regularization=0` has neither prior nor correction."
             )
         else:
             remedy = "Maximum likelihood estimates lie too far apart in small samples."

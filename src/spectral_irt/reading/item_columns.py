@@ -211,13 +211,16 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
         if all(says_attribute(name) or REMARKS.intersection(words_of(name)) for name in names):
             return _Advice("note", "")
         return _Advice("warning", "Add the right answers of those that are items to the key.")
+    of_ratings = rater_advice(names)
+    if of_ratings:
+        of_ratings += " "
     if code in ("suspect_items", "doubtful_items"):
-        return _Advice("warning", f"If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
+        return _Advice("warning", f"{of_ratings}If that is wrong, say `ignore={','.join(map(str, names))!r}`.")
     they_are = one_or_many(len(names), "it is an item", "they are items")
     families = families_of(names)
     first = families[0].names if families else names[:1]
     example = ",".join([*_patterns(items), *_patterns(first)])
-    return _Advice("warning", f"If {they_are}, name all the items, as in `items={example!r}`.")
+    return _Advice("warning", f"{of_ratings}If {they_are}, name all the items, as in `items={example!r}`.")
 
 
 def _patterns(names: Sequence[Any]) -> list[str]:

@@ -98,7 +98,7 @@ def fit(data: ReportData) -> Section:
     """The checks in one table, and infit against outfit."""
     record = data.record
     if data.study.facets:
-        raise OptionError("See the infit and outfit columns in the tables of items, of each facet and of people.")
+        raise OptionError("See the infit and outfit columns in the tables of items and of each facet.")
     if not record.get("item_fit"):
         raise OptionError("The fit of the items was left out of the analysis.")
     rows = check_rows(record)

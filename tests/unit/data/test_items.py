@@ -355,6 +355,16 @@ def test_words_that_say_no_answer_are_no_categories():
     assert "(check the order), and `missing=['Refused', 'Does not apply']` for what means 'not answered'" in sentence
 
 
+@pytest.mark.parametrize("raters", [["Adler", "Brandt", "Celik"], [11, 12, 13]])
+def test_a_column_of_raters_that_is_left_out_says_how_it_is_used(raters):
+    """Read as answers, ratings look like people without a label: what to do is to say who rated."""
+    names = ["content", "structure", "cohesion", "vocabulary", "grammar"]
+    frame = pl.DataFrame({name: [(k + row // 2) % 6 for row in range(60)] for k, name in enumerate(names)})
+    frame = frame.with_columns(rater=pl.Series([raters[row % 3] for row in range(60)]))
+    (left_out,) = (note for note in read(frame, ordered=True).notes if "rater" in note.items)
+    assert left_out.remedy.startswith("If these are ratings and 'rater' says who rated, say `facet='rater'`. If ")
+
+
 def test_of_rows_by_raters_the_rater_is_the_advice(tmp_path):
     """A column that says who rated is named alone: names of raters are no ordered categories."""
     rows = [f"e{e},{'Adler' if e % 2 else 'Brandt'},{1 + e % 3},{2 + e % 4}" for e in range(20)]

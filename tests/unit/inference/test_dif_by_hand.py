@@ -133,7 +133,9 @@ def test_differences_that_change_with_ability_are_named_by_size_and_direction():
     columns["nonuniform"][:] = False
     assert nonuniform_findings(columns) == []
     columns["interaction_p"][:] = np.nan
-    assert nonuniform_findings(columns)[0].code == "nonuniform_not_tested"
+    (untested,) = nonuniform_findings(columns)
+    assert untested.code == "nonuniform_not_tested"
+    assert untested.sentence.endswith("was not tested: a group has too few low scorers or too few high scorers.")
 
 
 def test_thresholds_that_differ_most_are_named():

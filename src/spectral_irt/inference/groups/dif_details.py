@@ -119,8 +119,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             Finding(
                 "nonuniform_not_tested",
                 "note",
-                "Whether differences change from low to high scorers (non-uniform DIF) was not tested: half of a group "
-                "is too small.",
+                "Whether differences change from low to high scorers (non-uniform DIF) was not tested: a group has "
+                "too few low scorers or too few high scorers.",
             )
         ]
     rows = np.flatnonzero(columns["nonuniform"])
