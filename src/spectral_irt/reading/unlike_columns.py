@@ -111,7 +111,11 @@ class ColumnValues:
             return "fractions"
         if len(self.codes) > FEW_VALUES:
             return f"{len(self.texts):,} values"
-        return f"the codes {range_in_words(sorted(self.codes))}"
+        codes = sorted(self.codes)
+        held = {value.number for value in self.numbers}
+        while codes and codes[-1] + 1 in held:  # 9 says no answer beside 1 to 5, and follows on 8
+            codes.append(codes[-1] + 1)
+        return f"the codes {range_in_words(codes)}"
 
 
 def unlike_the_others(

@@ -355,7 +355,7 @@ def test_words_that_say_no_answer_are_no_categories():
     assert "(check the order), and `missing=['Refused', 'Does not apply']` for what means 'not answered'" in sentence
 
 
-@pytest.mark.parametrize("raters", [["Adler", "Brandt", "Celik"], [11, 12, 13]])
+@pytest.mark.parametrize("raters", [["Adler", "Brandt", "Celik"], [11, 12, 13], [7, 8, 9]])
 def test_a_column_of_raters_that_is_left_out_says_how_it_is_used(raters):
     """Read as answers, ratings look like people without a label: what to do is to say who rated."""
     names = ["content", "structure", "cohesion", "vocabulary", "grammar"]
@@ -363,6 +363,8 @@ def test_a_column_of_raters_that_is_left_out_says_how_it_is_used(raters):
     frame = frame.with_columns(rater=pl.Series([raters[row % 3] for row in range(60)]))
     (left_out,) = (note for note in read(frame, ordered=True).notes if "rater" in note.items)
     assert left_out.remedy.startswith("If these are ratings and 'rater' says who rated, say `facet='rater'`. If ")
+    if raters == [7, 8, 9]:  # 9 is no answer that is missing here
+        assert "'rater' holds the codes 7 to 9" in left_out.sentence
 
 
 def test_of_rows_by_raters_the_rater_is_the_advice(tmp_path):
