@@ -310,6 +310,7 @@ def test_a_column_that_says_who_rated(app):
     page = said_on(app.wait(job))
     assert '<option value="rater" selected>' in app.get(job).text
     assert "people, 4 items" in page
+    assert "a page for each pupil" not in page  # ratings have none
     app.post(job + "columns", {"do": "fit"})
     page = said_on(app.wait(job))
     assert "spectral-irt fit essays.csv --facet rater" in page

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 START = 1e-5  # residual of the chain from which Newton's steps start
 WEAK_TIE = 0.1  # precision
 UNDER_A_PRIOR = (
-    "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest items with "
-    "few answers, which it draws towards the others, they cover fewer."
+    "A prior draws items with few answers towards the others: intervals cover the truth in 95% of cases over all "
+    "items, and in fewer for the hardest and the easiest items with few answers."
 )
 FEW_ITEMS = 50  # up to so many it matters, and costs little, that other items move with the one that a prior moves
 FEW_RESPONSES = 200_000  # up to so many the likelihood without a prior costs well under a second

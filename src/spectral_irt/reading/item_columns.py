@@ -56,7 +56,7 @@ CATEGORIES = frozenset({
 MEASURES = frozenset({
     "age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email", "name", "ip",
     "ipaddress", "started", "completed", "status", "progress", "duration", "latitude", "longitude", "language",
-    "channel", "alter", "edad", "âge",
+    "channel", "alter", "edad", "âge", "percent", "percentage", "prozent",
 })
 WHEN = frozenset({"date", "timestamp", "started", "completed", "ip", "ipaddress"})  # several people may have the same
 ATTRIBUTES = CATEGORIES | MEASURES
@@ -210,7 +210,7 @@ def _advice(code: str, names: tuple[Any, ...], items: tuple[Any, ...]) -> _Advic
     if code == "not_in_key":
         if all(says_attribute(name) or REMARKS.intersection(words_of(name)) for name in names):
             return _Advice("note", "")
-        return _Advice("warning", "Add the right answers of those that are items to the key.")
+        return _Advice("warning", "If one of them is an item, add its right answer to the key.")
     of_ratings = rater_advice(names)
     if of_ratings:
         of_ratings += " "

@@ -123,6 +123,8 @@ def _how_to_read(data: ReportData, facets: Iterable[str]) -> str:
             f"High {trait} and high difficulty are at the top. A person level with an item has a 50% chance of a right "
             "answer to it."
         )
+        if data.scale.is_logits:
+            text += " Logits are the unit: one logit above the item the chance is 73%, one below it 27%."
     else:
         text = (
             f"High {trait} and high thresholds are at the top. At threshold (2) of an item, its second and its third "

@@ -22,7 +22,8 @@ from spectral_irt.text import TEST, Words, count, listed, number, one_or_many, p
 ANSWERS = "answers.csv"  # where the files are not known
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
 # Options whose value is a file or a folder: a report says its name alone.
-PLACES = (*("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--spill", "--plots"), "--report")
+PLACES = (*("-o", "--output", "--key", "--group-file", "--anchors", "--bank", "--spill", "--plots"), "--report",
+          "--pupil-pages")  # fmt: skip
 SANDWICH = ("dense", "one-pass", "multiplier")
 # The spectral method with items of several thresholds.
 OF_THRESHOLDS = "by a spectral method with a chain on all thresholds (Nguyen & Zhang, 2022, 2024)"

@@ -192,7 +192,8 @@ def reliability_rows(
         meaning = f"of the {words.traits}: {100 * eap:.0f}% of their variance is true variance"
         rows.append(("EAP reliability", number(eap), f"{meaning}; the coefficient to report"))
     if reliability.get("kr20") is not None:
-        rows.append(("KR-20 (Cronbach's alpha)", number(reliability["kr20"]), "reliability of the raw score"))
+        meaning = "of the number right, over the people who answered every item"
+        rows.append(("KR-20 (Cronbach's alpha)", number(reliability["kr20"]), meaning))
     if reliability.get("alpha") is not None:
         meaning = "of the total score, over complete answers"
         rows.append(("Cronbach's alpha", number(reliability["alpha"]), meaning))
@@ -201,22 +202,27 @@ def reliability_rows(
         everybody = within(reliability, "persons_with_extremes", "reliability")
         if everybody is not None and everybody >= 0:
             meaning += f"; {number(everybody)} with them"
-        rows += separation_row("Person separation index (PSI)", reliability.get("persons"), meaning)
+        rows += separation_row("Person separation index (PSI)", reliability.get("persons"), meaning, "people")
     if "items" in kinds:
         meaning = "how precisely the items are ordered"
-        rows += separation_row("Item separation reliability", reliability.get("items"), meaning)
+        rows += separation_row("Item separation reliability", reliability.get("items"), meaning, "items")
     target = reliability.get("targeting")
     if target is not None:
         rows.append(("Targeting", f"{target:+z.2f}", targeting(target, words, binary=binary)))
     return rows
 
 
-def separation_row(name: str, separation: Mapping[str, Any] | None, meaning: str) -> list[tuple[str, str, str]]:
+def separation_row(
+    name: str, separation: Mapping[str, Any] | None, meaning: str, whose: str
+) -> list[tuple[str, str, str]]:
     """The reliability that goes with a separation, and the separation itself; no row where it is not known."""
     if not separation or separation.get("separation") is None:
         return []
     value = separation.get("reliability")
-    sizes = f"separation {number(separation['separation'])}, strata {number(separation.get('strata'), 1)}"
+    sizes = (
+        f"separation {number(separation['separation'])} (true spread in standard errors), strata "
+        f"{number(separation.get('strata'), 1)} (levels of {whose} that can be told apart)"
+    )
     if value is not None and value < 0:
         return [(name, number(None), f"{meaning}; {NOT_DEFINED}; {sizes}")]
     return [(name, number(value), f"{meaning}; {sizes}")]

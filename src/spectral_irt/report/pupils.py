@@ -26,6 +26,7 @@ MOST_CELLS = 500_000  # persons times questions: a page that a browser still pri
 # Share of all cells with an answer from which, without booklets, everybody is taken to have had every item.
 MOSTLY = 0.6
 INTERVAL = 1.96  # standard errors to either side: 95%
+LOGIT = "A logit is its unit: one more turns even chances on a question (50%) into 73%."
 
 
 class Result(NamedTuple):
@@ -64,6 +65,7 @@ def pupil_pages(study: Analysis, title: str | None = None) -> str:
         policy=policy("", style),
         style=style,
         measure=in_logits,
+        unit=LOGIT if scale.is_logits else "",
         about=[short(name, 40) for name in study._about_persons()],
         results=results,
         mean=_mean_percent(results),
@@ -103,7 +105,7 @@ def results_of(study: Analysis) -> list[Result]:
         possible = float(most[items].sum())
         percent = ""
         if np.isfinite(answers[k]).any():  # the person was there
-            percent = f"{100 * points / possible:.0f}%"
+            percent = f"{np.floor(100 * points / possible + 0.5):.0f}%"  # a half goes up, as in a spreadsheet
         measure_in_words = ""
         interval = ""
         if np.isfinite(measure[k]) and np.isfinite(half[k]):

@@ -230,6 +230,12 @@ def test_columns_that_are_not_in_the_key(kind, tmp_path):
     assert "the key has no answer for" in complaint(tmp_path / f"a.{kind}", key={"z1": "A"})
 
 
+def test_a_teachers_total_and_percent_are_no_forgotten_items(tmp_path):
+    sheet = CHOICES.drop("city").with_columns(Total=pl.Series([2, 1, 1]), Percent=pl.Series(["100%", "50%", "50%"]))
+    left = notes(read(save(sheet, tmp_path / "a.csv"), key={"q1": "A", "q2": "B"}))["not_in_key"]
+    assert (left.items, left.severity, left.remedy) == (("sex", "Total", "Percent"), "note", "")
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_fit_takes_what_the_readers_take(kind):
     wide = table(gender=BINARY)

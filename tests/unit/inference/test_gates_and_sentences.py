@@ -416,7 +416,8 @@ def test_items_of_which_misfit_could_not_be_seen():
     limits = np.array([0.8, 0.6, 0.1, np.nan])
     finding = checks.not_visible(columns, limits, np.array([0, 1]))
     assert finding.sentence == (
-        "With 60 answers per item, misfit of 2 of 3 items could not be seen: only an infit beyond 1.7 would be found."
+        "With 60 answers per item, misfit of 2 of 3 items could not be seen: only an infit beyond 1.7 (1 fits the "
+        "model) would be found."
     )
     needed = np.median([50 * (0.8 / checks.WANTED) ** 2, 70 * (0.6 / checks.WANTED) ** 2])
     assert f"About {float(f'{needed:.1g}'):,.0f} answers per item" in finding.remedy

@@ -44,11 +44,17 @@ def test_points_and_percent_are_those_of_a_plain_count():
     for k, one in enumerate(results_of(study)):
         points = sum(v == 1 for v in x[k])
         assert (one.person, one.points, one.most) == (NAMES[k], str(points), "8")
-        assert one.percent == f"{100 * points / 8:.0f}%"
+        assert one.percent == f"{int(100 * points / 8 + 0.5)}%"
         assert one.blanks == sum(np.isnan(x[k]))
         words = ["no answer" if np.isnan(v) else "right" if v else "wrong" for v in x[k]]
         assert [said for _, said, _ in one.answers] == words
         assert one.interval == f"{ability[k] - 1.96 * se[k]:.2f} to {ability[k] + 1.96 * se[k]:.2f}"
+
+
+def test_half_a_percent_goes_up_as_in_a_spreadsheet():
+    x = answers()
+    x[0] = [1, 1, 1, 1, 1, 0, 0, 0]  # 62.5%
+    assert results_of(fitted(x))[0].percent == "63%"
 
 
 def test_a_pupil_without_answers_has_no_points_out_of_none():
@@ -97,6 +103,14 @@ def test_points_of_ordered_answers():
         assert one.points == f"{np.nansum(x[k]):.0f}"
         assert one.most == "15"
         assert one.answers[0][1] == f"{x[k, 0]:.0f} of 3"
+
+
+def test_a_logit_is_explained_where_it_is_the_unit():
+    assert round(1 / (1 + np.exp(-1)), 2) == 0.73
+    for page in pages(pupil_pages(fitted(answers()))):
+        assert "one more turns even chances on a question (50%) into 73%" in page
+    for page in pages(pupil_pages(fitted(answers()).rescale(500, 100))):
+        assert "logit" not in page
 
 
 def test_labels_are_text():

@@ -175,8 +175,10 @@ def test_settings_that_were_said_are_in_the_python():
 def test_names_that_a_shell_would_take_apart_are_quoted(lsat):
     source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "person": "who"}}
     given = ["fit", source["files"][0], "--missing", "9", "--missing", "$x", "--person", "who", "--bank=/secret/b"]
+    given += ["--pupil-pages", "/secret/pupils.html"]
     record = {**lsat.record, "input": source, "argv": given}
     expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who --bank=b"
+    expected += " --pupil-pages pupils.html"
     assert fit_command(record) == expected
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
@@ -375,6 +377,9 @@ def test_questions_to_look_at_are_in_the_report_of_a_test_with_a_key():
     study = analysis(si.SpectralRasch(), responses)
     page = page_of(study, study.parts(writing=True))
     assert "Questions to look at" in page
+    assert "one logit above the item the chance is 73%, one below it 27%" in page
+    assert "of the number right, over the people who answered every item" in page
+    assert "(true spread in standard errors), strata" in page
     assert "Everybody is right: too easy to tell people apart?" in page
     assert "with 60 people, a few answers more or less change them" in page
 

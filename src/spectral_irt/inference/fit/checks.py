@@ -168,7 +168,7 @@ def not_visible(columns: Columns, limits: Floats, blind: Ints) -> Finding:
         "misfit_not_visible",
         "note",
         f"With {answers:,.0f} answers per item, misfit{who} could not be seen: only an infit beyond "
-        f"{1 + limit:.1f} would be found.",
+        f"{1 + limit:.1f} (1 fits the model) would be found.",
         f"About {float(f'{needed:.1g}'):,.0f} answers per item would show an infit of {1 + WANTED:g}.",
         tuple(columns["item"][blind].tolist()),
     )
