@@ -266,6 +266,8 @@ def test_unmatched_users_are_told():
     found = dif_of(data, np.arange(400) % 2)
     assert np.isnan(found.contrasts["mh_delta"]).all()
     assert "not_matched" in codes(found)
+    (unmatched,) = (finding for finding in found.findings if finding.code == "not_matched")
+    assert unmatched.remedy == "It needs larger groups, or fewer forms."
     assert np.isfinite(found.contrasts["z"]).all()
 
 

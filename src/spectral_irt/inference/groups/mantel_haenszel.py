@@ -175,7 +175,7 @@ def matched_columns(
         f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), so "
         "Mantel and Haenszel's statistic is not given."
     )
-    return columns, [Finding("not_matched", "note", sentence, "It needs forms that many people took.")]
+    return columns, [Finding("not_matched", "note", sentence, "It needs larger groups, or fewer forms.")]
 
 
 def _matching_sets(anchors: NDArray[np.bool_]) -> list[tuple[Ints, Ints]]:
