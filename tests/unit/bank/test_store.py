@@ -241,8 +241,8 @@ def test_a_stale_copy_does_not_replace_somebody_elses_update(folder):
 def test_a_writer_is_waited_for_but_not_forever(folder, monkeypatch):
     bank = Bank.load(folder).update(piece(1))
     holder = (
-        "from pathlib import Path; from spectral_irt.bank.storage import locked\n"
-        f"with locked(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
+        "from pathlib import Path; from spectral_irt.bank.storage import lock_folder\n"
+        f"with lock_folder(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
     )
 
     def hold():
