@@ -24,7 +24,6 @@ from spectral_irt.engine import Prepared
 from spectral_irt.numerics import csr, onto_items, safe_divide, shared_ones
 
 FEW_PEOPLE = 30  # to an item, on average: tables for every ability and item are larger than the responses
-MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
 QUICK_ANSWERS = 100_000  # up to so many responses accuracy costs nothing to speak of
 SERIES_SHIFT = 0.01  # standard errors by which series may move a threshold ...
 FINE_SERIES_SHIFT = 1e-4  # ... where there are few responses
@@ -76,7 +75,7 @@ class Likelihood:
         facets = responses.facets
         n_items = self.layout.n_items
         self.passed = passed_counts(responses, self.weights)
-        tables_fit = facets is None or n_items <= MANY_COMBINATIONS
+        tables_fit = facets is None or facets.tables_fit
         if few or (tables_fit and responses.n_responses > FEW_PEOPLE * n_items):
             self.rows, self.tables = series_tables.prepare_people(responses, beta, allowed_shift, self.weights)
         else:

@@ -21,6 +21,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 
 SEPARATOR = " × "
+MANY_COMBINATIONS = 20_000  # of items and raters, whose tables would take a gigabyte
 # Columns of the tables about facets (a row for each level, interactions, the Wright map), and words for the items and
 # the persons: a facet of such a name would be two columns of one table.
 TAKEN_NAMES = frozenset({
@@ -66,6 +67,11 @@ class Facets:
     def first(self) -> Ints:
         """The first virtual item of each item: all have the same categories."""
         return np.unique(self.item, return_index=True)[1]
+
+    @property
+    def tables_fit(self) -> bool:
+        """Whether each combination has tables of its own; the likelihood of more of them goes pattern by pattern."""
+        return len(self.codes) <= MANY_COMBINATIONS
 
     @property
     def facet_names(self) -> tuple[str, ...]:

@@ -217,7 +217,8 @@ class WorkSize:
     """How large a fit or an analysis is.
 
     `items` may be thresholds or combinations with raters (`noun`: what users call them), `parameters` are those of a
-    design. `kind` is "binary", "ordered" or "ratings". `fit`: whether difficulties are estimated.
+    design. `kind` is "binary", "ordered" or "ratings", of which `combinations_have_tables` where these are not
+    too many. `fit`: whether difficulties are estimated.
     """
 
     persons: int
@@ -226,6 +227,7 @@ class WorkSize:
     answers: int
     kind: str = "binary"
     parameters: int | None = None
+    combinations_have_tables: bool = True
     fit: bool = True
     noun: str = "items"
 
@@ -257,7 +259,7 @@ class WorkSize:
             of_items = SQUARE * size**2
         in_turn = of_persons + max(self.work, of_items)
         if self.kind == "ratings":
-            of_combinations = COMBINATION * self.items if self.fit else 0
+            of_combinations = COMBINATION * self.items if self.fit and self.combinations_have_tables else 0
             in_turn = self.work + max(of_persons, of_items + of_combinations)
         return PROGRAM + ITEM * self.items + KEPT * self.in_a_block + in_turn
 

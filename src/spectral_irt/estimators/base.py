@@ -259,6 +259,7 @@ def reserve_memory(responses: Responses, *, matrices_certain: bool) -> None:
         answers=responses.n_responses,
         kind=work_kind(responses),
         parameters=layout.n_entries if facets is None else facets.n_parameters(layout.widest),
+        combinations_have_tables=facets is not None and facets.tables_fit,
         matrices_certain=matrices_certain,
         noun="items" if layout.binary else "thresholds",
     )

@@ -18,6 +18,7 @@ from scipy import sparse
 import spectral_irt as si
 from spectral_irt.conditional.information import by_item
 from spectral_irt.data.builder import IN_MEMORY
+from spectral_irt.data.facets import MANY_COMBINATIONS
 from spectral_irt.data.patterns import distinct_rows, distinct_sets
 from spectral_irt.engine import LocalEngine
 from spectral_irt.engine import base as memory
@@ -190,6 +191,7 @@ def test_rows_on_the_page_keep_the_rule_and_are_of_this_reckoning(row):
     size = {"persons": row["persons"], "items": thresholds, "answers": row["responses"], "kind": kind}
     if kind == "ratings":
         size |= {"items": thresholds * row["raters"], "parameters": thresholds + row["raters"]}
+        size["combinations_have_tables"] = row["items"] * row["raters"] <= MANY_COMBINATIONS
     work = memory.WorkSize(threads=2, **size)
     limits = [size_text(work.bytes_needed(matrices=matrices)) for matrices in (False, True)]
     assert row["limit MB"] * 1e6 in [in_bytes(limit, "memory") for limit in limits]
